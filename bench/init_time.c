@@ -171,7 +171,7 @@ static ncclResult_t live_in_ring(int rank)
     struct ring *ring;
 
     KL_TRY(ring_join(&shared->ring_root, rank, nranks, &ring));
-    KL_TRY(gather(ring, ring_card_bytes));
+    KL_TRY(gather(ring, ring_record_bytes));
     KL_TRY(gather(ring, sizeof(struct kl_peer)));
     meet(MET);
     meet(INITED);

@@ -14,7 +14,7 @@
 
 static const struct kl_io_wait for_ever = {.deadline = KL_NO_DEADLINE};
 
-const size_t ring_card_bytes = KL_ADDRESS_RECORD_WIRE;
+const size_t ring_record_bytes = KL_ADDRESS_RECORD_WIRE;
 
 struct announcement {
     int rank;

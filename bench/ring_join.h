@@ -14,8 +14,8 @@
 
 struct ring;
 
-/** Bytes of a rank's record when it joins: as many as a card of bootstrap/record.h. */
-extern const size_t ring_card_bytes;
+/** Bytes of a rank's record when it joins: as many as an address record of bootstrap/record.h. */
+extern const size_t ring_record_bytes;
 
 /** Listen on the loopback interface, and serve `nranks` ranks once in a thread of its own. */
 ncclResult_t ring_root_start(union kl_address *root, int nranks);

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SPIN = 200, PATIENCE_MS = 10000 };
+enum { SPIN = 200, TIMEOUT_MS = 10000 };
 
 static void must(bool right, const char *what)
 {
@@ -48,7 +48,7 @@ static int listen_for(const struct sockaddr_in *a)
 
 static int call(const struct sockaddr_in *a)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
 
     for (;;) {
         int fd = socket(AF_INET, SOCK_STREAM, 0);

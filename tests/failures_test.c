@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
-#define PATIENCE "TEST_PATIENCE" /* of one operation, in s */
+#define TIMEOUT_S "TEST_TIMEOUT_S" /* of one operation, in s */
 
 static bool own_shm; /* this process has a /dev/shm of its own */
 
@@ -157,12 +157,12 @@ static int wait_in_vain(struct rank *r)
 }
 
 /* Rank 0 has a longer timeout for its other operations, the others for all. */
-static int lose_patience(struct rank *r)
+static int time_out(struct rank *r)
 {
     ncclResult_t rc = koloSetTimeout(r->comm, kolo_test_hang_ms());
 
     rc = rc ? rc : reduce_once(r);
-    if (!rc && !r->rank) rc = koloSetTimeout(r->comm, strtoul(getenv(PATIENCE), NULL, 10) * 1000);
+    if (!rc && !r->rank) rc = koloSetTimeout(r->comm, strtoul(getenv(TIMEOUT_S), NULL, 10) * 1000);
     if (rc) return 1;
     rc = r->rank == 2 ? ncclRemoteError : reduce_once(r);
     while (r->rank == 2 && !ncclCommGetAsyncError(r->comm, &rc) && !rc) sched_yield();
@@ -386,7 +386,7 @@ static const struct role {
     {"abort", abort_rank_2, ncclSuccess, NULL},
     {"wait", wait_in_vain, ncclSuccess, NULL},
     {"stopped", miss_the_stopped, ncclSuccess, NULL},
-    {"impatient", lose_patience, ncclSuccess, NULL},
+    {"impatient", time_out, ncclSuccess, NULL},
     {"disagree", disagree, ncclSuccess, NULL},
     {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
     {"diverge", diverge, ncclSuccess, NULL},
@@ -524,9 +524,9 @@ static bool end_as_expected(struct child *children, bool with_rank_2)
 
 /*
  * A job whose ranks wait in vain, as long as `variable` says. Other programs may keep an innocent rank from running for as long
- * as the others are patient, but not for far longer.
+ * as the timeout of the others, but not for far longer.
  */
-static void be_patient(const char *variable, bool (*run)(void))
+static void with_longer_timeouts(const char *variable, bool (*run)(void))
 {
     static const char *const seconds[] = {"1", "8", "64"};
     bool fine = false;
@@ -594,7 +594,7 @@ static bool leave_rank_2_out(void)
 static void a_rank_that_never_comes_is_named(void **state)
 {
     (void)state;
-    be_patient("KOLO_BOOTSTRAP_TIMEOUT", leave_rank_2_out);
+    with_longer_timeouts("KOLO_BOOTSTRAP_TIMEOUT", leave_rank_2_out);
 }
 
 static bool end_without(struct child *c)
@@ -617,10 +617,10 @@ static bool await_rank_2(void)
 static void a_rank_that_never_calls_is_waited_for_as_long_as_allowed(void **state)
 {
     (void)state;
-    be_patient("KOLO_TIMEOUT", await_rank_2);
+    with_longer_timeouts("KOLO_TIMEOUT", await_rank_2);
 }
 
-static bool be_impatient(void)
+static bool time_one_out(void)
 {
     struct child c[RANKS];
 
@@ -631,7 +631,7 @@ static bool be_impatient(void)
 static void one_operation_may_have_less_time(void **state)
 {
     (void)state;
-    be_patient(PATIENCE, be_impatient);
+    with_longer_timeouts(TIMEOUT_S, time_one_out);
 }
 
 static bool stop_rank_2(void)
@@ -640,7 +640,7 @@ static bool stop_rank_2(void)
     bool run = true;
 
     start_job(c, "stopped", 0, RANKS - 1);
-    for (int r = 0; r < RANKS; r++) run &= is_running(&c[r]); /* false: one has lost its patience before */
+    for (int r = 0; r < RANKS; r++) run &= is_running(&c[r]); /* false: the timeout of one was over before */
     kill(c[2].pid, SIGSTOP);
     return end_without(c) && run;
 }
@@ -649,7 +649,7 @@ static bool stop_rank_2(void)
 static void a_rank_that_is_stopped_is_named_by_all(void **state)
 {
     (void)state;
-    for (int round = 0; round < 5; round++) be_patient("KOLO_TIMEOUT", stop_rank_2);
+    for (int round = 0; round < 5; round++) with_longer_timeouts("KOLO_TIMEOUT", stop_rank_2);
 }
 
 static bool disagree_apart(void)
@@ -669,7 +669,7 @@ static void ranks_that_disagree_or_leave_are_an_error_for_all(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
     start_job(c, "disagree_on_little", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-    be_patient("KOLO_TIMEOUT", disagree_apart);
+    with_longer_timeouts("KOLO_TIMEOUT", disagree_apart);
     start_job(c, "desert", 0, RANKS - 1);
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }

@@ -195,46 +195,46 @@ class Faults(unittest.TestCase):
             lines = [line for line in err.splitlines() if re.match(rf"kolo perf: rank {rank}: ", line)]
             self.assertTrue(any(re.search(words, line) for line in lines), (rank, words, err))
 
-    def patiently(self, check):
-        """With a timeout in seconds. Other programs may keep an innocent rank from running for as long as the others are patient, but not
+    def with_longer_timeouts(self, check):
+        """With a timeout in seconds. Other programs may keep an innocent rank from running for as long as the timeout of the others, but not
         for far longer."""
         for seconds in (3, 20):
             try:
                 check(seconds)
                 return
             except (AssertionError, OSError) as e:
-                print(f"again with more patience: {e}", file=sys.stderr)
+                print(f"again with a longer timeout: {e}", file=sys.stderr)
         check(150)
 
-    def meet_at_an_address(self, port, ranks=2, patience=BOUND_S // 2, **settings):
+    def meet_at_an_address(self, port, ranks=2, timeout_s=BOUND_S // 2, **settings):
         """Two hosts that know an address only."""
         there = [f"{name}={value}" for name, value in settings.items()]
         return tool.run("run", "-n", str(ranks), "--hosts", "2", "--netns", "--", "env", f"KOLO_COMM_ID=10.77.0.1:{port}",
-                        f"KOLO_BOOTSTRAP_TIMEOUT={patience}", *there, tool.KOLO, "perf", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
+                        f"KOLO_BOOTSTRAP_TIMEOUT={timeout_s}", *there, tool.KOLO, "perf", "all_reduce", "-b", "8", "-e", "8", "-n", "1",
                         "-w", "0")
 
-    def check_outside(self, patience):
-        p = self.meet_at_an_address(4711, patience=patience, NCCL_DEBUG="WARN")
+    def check_outside(self, timeout_s):
+        p = self.meet_at_an_address(4711, timeout_s=timeout_s, NCCL_DEBUG="WARN")
         self.assertNotEqual(p.returncode, 0)
         self.assertRegex(p.stdout + p.stderr, r"refused somebody at 10\.77\.0\.2:\d+: without KOLO_SECRET only this host may join")
-        self.assertRegex(p.stderr, f"1 of 2 ranks did not join within {patience} s: rank 1")
+        self.assertRegex(p.stderr, f"1 of 2 ranks did not join within {timeout_s} s: rank 1")
 
     def test_without_a_secret_other_hosts_stay_outside(self):
-        self.patiently(self.check_outside)
+        self.with_longer_timeouts(self.check_outside)
         for port, settings in ((4712, {"KOLO_SECRET": "swordfish"}), (4713, {"KOLO_OPEN_TO": "10.77.0.0/16"}),
                                (4714, {"KOLO_OPEN_TO": "1"})):
             with self.subTest(**settings):
                 p = self.meet_at_an_address(port, **settings)
                 self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
 
-    def check_strangers(self, patience):
-        p = self.meet_at_an_address(4715, ranks=6, patience=patience, NCCL_DEBUG="INFO")
+    def check_strangers(self, timeout_s):
+        p = self.meet_at_an_address(4715, ranks=6, timeout_s=timeout_s, NCCL_DEBUG="INFO")
         lines = [line for line in (p.stdout + p.stderr).splitlines() if "refused somebody" in line]
         self.assertEqual(len(lines), 3, p.stdout + p.stderr)
         self.assertEqual(sum("NCCL WARN" in line for line in lines), 1, lines)
 
     def test_strangers_do_not_fill_the_log(self):
-        self.patiently(self.check_strangers)
+        self.with_longer_timeouts(self.check_strangers)
 
     def test_a_rank_is_killed(self):
         job = Job(self, LONG)
@@ -243,15 +243,15 @@ class Faults(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.survivors_say(err, "rank 3", (0, 1, 2))
 
-    def check_still(self, patience):
-        job = Job(self, LONG, KOLO_TIMEOUT=str(patience))
+    def check_still(self, timeout_s):
+        job = Job(self, LONG, KOLO_TIMEOUT=str(timeout_s))
         os.kill(job.pid[2], signal.SIGSTOP)
         code, _, err = job.end()
         self.assertNotEqual(code, 0)
         self.survivors_say(err, r"nothing moved for \d+ s, waiting for rank 2 \(host .*\), which is silent", (0, 1, 3))
 
     def test_a_rank_stands_still(self):
-        self.patiently(self.check_still)
+        self.with_longer_timeouts(self.check_still)
 
     def test_an_interface_goes_down(self):
         self.check_network(take_down)
@@ -268,15 +268,15 @@ class Faults(unittest.TestCase):
     def check_network(self, trouble):
         """Something happens to the network of the second host."""
 
-        def check(patience):
-            job = Job(self, LONG, KOLO_TIMEOUT=str(patience))
+        def check(timeout_s):
+            job = Job(self, LONG, KOLO_TIMEOUT=str(timeout_s))
             in_network_of(job.pid[2], trouble)
             code, out, err = job.end()
             self.assertNotEqual(code, 0)
             self.survivors_say(err, r"rank [0-3] (\(host|at 10\.77\.)", (0, 1, 2, 3))
             self.assertNotIn("0 OK", out)
 
-        self.patiently(check)
+        self.with_longer_timeouts(check)
 
     def test_an_address_is_gone(self):
         self.check_network(lambda: ip("address", "del", "10.77.0.2/16", "dev", "kolo0"))
@@ -293,8 +293,8 @@ class Faults(unittest.TestCase):
     def test_a_route_is_a_black_hole(self):
         self.check_network(lambda: ip("route", "add", "blackhole", "10.77.0.1/32"))
 
-    def check_reset(self, patience):
-        job = Job(self, LONG, KOLO_TIMEOUT=str(patience))
+    def check_reset(self, timeout_s):
+        job = Job(self, LONG, KOLO_TIMEOUT=str(timeout_s))
         if not in_network_of(job.pid[2], reset_connections):
             job.process.terminate()
             job.process.communicate(timeout=BOUND_S)
@@ -304,7 +304,7 @@ class Faults(unittest.TestCase):
         self.survivors_say(err, r"rank [0-3] (\(host|at 10\.77\.)", (0, 1, 2, 3))
 
     def test_connections_are_reset(self):
-        self.patiently(self.check_reset)
+        self.with_longer_timeouts(self.check_reset)
 
     def test_a_slow_reader_is_waited_for(self):
         """It stands still until the buffers on the way to it are full, and goes on."""

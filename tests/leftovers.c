@@ -30,7 +30,7 @@ enum { RESTS = 1 };
 
 static bool open_before[DESCRIPTORS];
 static pid_t owner; /* forked children are others */
-static int polls, bells;
+static int polls, wakeups;
 static bool aloud;
 
 /* ---- looking ---- */
@@ -74,7 +74,7 @@ static void forget(struct kolo_test_keep *kept)
 static bool is_rest(const char *name)
 {
     if (!strcmp(name, "anon_inode:[eventpoll]")) return ++polls <= RESTS;
-    return !strcmp(name, "anon_inode:[eventfd]") && ++bells <= RESTS;
+    return !strcmp(name, "anon_inode:[eventfd]") && ++wakeups <= RESTS;
 }
 
 static void tell(int *left, const char *what, const char *name)
@@ -161,7 +161,7 @@ static int count(void)
 {
     int left = 0;
 
-    polls = bells = 0;
+    polls = wakeups = 0;
     forget(library_keeps);
     forget(kolo_test_keeps);
     for_each_number("/proc/self/fd", look_at_descriptor, &left);

@@ -178,7 +178,7 @@ class Protocol(tool.Case):
     def job(self, **env):
         return jobs.Job(f"{RANKS} --np 2", NCCL_RAS_ADDR=f"localhost:{self.port}", **env)
 
-    def await_door(self, job):
+    def await_listener(self, job):
         job.await_line("Rank +1 ")
 
         def open_now():
@@ -187,11 +187,11 @@ class Protocol(tool.Case):
             except ConnectionRefusedError:
                 return False
 
-        jobs.until(open_now, "the door is open")
+        jobs.until(open_now, "it listens")
 
     def test_what_ncclras_says_is_answered(self):
         with self.job() as job:
-            self.await_door(job)
+            self.await_listener(job)
             said = self.say("CLIENT PROTOCOL 2\nTIMEOUT 5\nVERBOSE STATUS\n")
             self.assertTrue(said.startswith("SERVER PROTOCOL 2\nOK\n"), said)
             for want in ("Job summary", "2 ranks of 1 communicator in 2 processes on 1 host answered within ", "rank 0 ", "rank 1 ", "RUNNING"):
@@ -212,12 +212,12 @@ class Protocol(tool.Case):
 
     def test_who_comes_from_elsewhere_is_turned_away(self):
         with self.job() as job:
-            self.await_door(job)
+            self.await_listener(job)
             self.assertEqual(self.say("STATUS\n", source="127.0.0.2"), "")
 
     def test_clients_cannot_disturb_it(self):
         with self.job() as job:
-            self.await_door(job)
+            self.await_listener(job)
             self.assertEqual(self.say("a" * 5000), "ERROR: Line too long\n")
             self.assertIn("ERROR: Unknown command", self.say("\0\xff" * 100 + "\nSTATUS\n"))
             silent = [self.connect() for _ in range(60)]  # more than are served at once
@@ -240,9 +240,9 @@ class Protocol(tool.Case):
 
     def test_idle_strangers_keep_nobody_out(self):
         with self.job() as job:
-            self.await_door(job)
+            self.await_listener(job)
             idle = [self.connect() for _ in range(100)]
-            found = json.loads(tool.good("ras", "--json", "--pid", str(job.pid(0))))  # the owner's door
+            found = json.loads(tool.good("ras", "--json", "--pid", str(job.pid(0))))  # the owner's listener
             self.assertEqual(len(found["jobs"][0]["communicators"][0]["ranks"]), 2)
             self.assertEqual(self.good_ras(), 2)  # and theirs
             for s in idle[-5:]:

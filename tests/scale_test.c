@@ -118,13 +118,13 @@ static void run_process(int process)
                                  .rlim_max = (rlim_t)most_descriptors(process)};
     static struct me me[THREADS];
     pthread_attr_t small;
-    char host[32], patience[16];
+    char host[32], timeout[16];
 
     alarm(kolo_test_hang_s()); /* one that fails before the barrier leaves the others waiting */
     snprintf(host, sizeof host, "host%d", process);
     setenv("NCCL_HOSTID", host, 1);
-    snprintf(patience, sizeof patience, "%u", kolo_test_hang_s());
-    setenv("KOLO_BOOTSTRAP_TIMEOUT", patience, 1);
+    snprintf(timeout, sizeof timeout, "%u", kolo_test_hang_s());
+    setenv("KOLO_BOOTSTRAP_TIMEOUT", timeout, 1);
     if (bounded) setrlimit(RLIMIT_NOFILE, &bound);
     if (process < nroots && ncclGetUniqueId(&shared->id[process])) _exit(2);
     pthread_barrier_wait(&shared->roots_run);

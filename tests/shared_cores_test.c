@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranks that are pinned to two CPUs in turn: reduces with every root go through a chain in which ranks of one CPU follow each other, beside rings in which
- * they do not, over the same connections or others; and reductions over a board go by core, or not, now and then.
+ * they do not, over the same connections or others; and reductions through shared memory are hierarchical, or not, now and then.
  */
 #include "base/cpuset.h"
 #include "include/kolo.h"

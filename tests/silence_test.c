@@ -31,7 +31,7 @@ enum { AT_A_TIME = 6, STEP = 80 }; /* the code that finds a silent rank is the s
 #else
 enum { AT_A_TIME = 12, STEP = 32 }; /* they wait most of the time */
 #endif
-enum { RANKS = 4, COUNT = 1000, FAILED = 3, SAID = 1200, PATIENCE_S = 3 };
+enum { RANKS = 4, COUNT = 1000, FAILED = 3, SAID = 1200, TIMEOUT_S = 3 };
 
 /* ---- a rank ---- */
 
@@ -97,7 +97,7 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-static pid_t start_rank(int rank, int port, int patience_s, const char *chaos, int output)
+static pid_t start_rank(int rank, int port, int timeout_s, const char *chaos, int output)
 {
     char address[32], number[16];
     pid_t pid = fork();
@@ -109,8 +109,8 @@ static pid_t start_rank(int rank, int port, int patience_s, const char *chaos, i
     set_number("KOLO_SIZE", RANKS);
     setenv("KOLO_COMM_ID", address, 1);
     setenv("KOLO_SECRET", "silence", 1);
-    set_number("KOLO_BOOTSTRAP_TIMEOUT", patience_s);
-    set_number("KOLO_TIMEOUT", patience_s);
+    set_number("KOLO_BOOTSTRAP_TIMEOUT", timeout_s);
+    set_number("KOLO_TIMEOUT", timeout_s);
     if (chaos) setenv("KOLO_CHAOS", chaos, 1);
     dup2(output, 1);
     alarm(kolo_test_hang_s());
@@ -129,13 +129,13 @@ struct end {
  * Named as the rank that is silent, or missing, or keeps the rendezvous, not only as one that is waited for. In a child
  * it has another rank.
  */
-static bool names(const char *line, int patience_s, int victim, pid_t pid)
+static bool names(const char *line, int timeout_s, int victim, pid_t pid)
 {
     char silent[48], missing[48];
     const char *found;
 
     snprintf(silent, sizeof silent, ", pid %d)", (int)pid);
-    snprintf(missing, sizeof missing, "1 of %d ranks did not join within %d s: rank %d", RANKS, patience_s, victim);
+    snprintf(missing, sizeof missing, "1 of %d ranks did not join within %d s: rank %d", RANKS, timeout_s, victim);
     found = strstr(line, silent);
     if (found && !strncmp(found + strlen(silent), " is silent: ", 12)) return true;
     if (found && strstr(line, "waiting for rank ") && !strncmp(found + strlen(silent), ", which is silent", 17))
@@ -143,7 +143,7 @@ static bool names(const char *line, int patience_s, int victim, pid_t pid)
     return strstr(line, missing) || (!victim && strstr(line, "which rank 0 opens"));
 }
 
-static void read_output(struct end *e, int fd, int patience_s, int victim, pid_t pid)
+static void read_output(struct end *e, int fd, int timeout_s, int victim, pid_t pid)
 {
     size_t n = 0;
     ssize_t got;
@@ -153,13 +153,13 @@ static void read_output(struct end *e, int fd, int patience_s, int victim, pid_t
     for (char *line = e->said, *end; (end = strchr(line, '\n')); line = end + 1) {
         *end = '\0';
         e->failed++;
-        e->right += names(line, patience_s, victim, pid);
+        e->right += names(line, timeout_s, victim, pid);
         *end = '\n';
     }
 }
 
 /* The victim stays stopped until all others have ended. */
-static void run(int victim, int turn, int patience_s, struct end *e)
+static void run(int victim, int turn, int timeout_s, struct end *e)
 {
     char chaos[32];
     pid_t pid[RANKS];
@@ -168,7 +168,7 @@ static void run(int victim, int turn, int patience_s, struct end *e)
     memset(e, 0, sizeof *e);
     snprintf(chaos, sizeof chaos, "1:stop@%d", turn);
     if (pipe(output)) abort();
-    for (int r = 0; r < RANKS; r++) pid[r] = start_rank(r, port, patience_s, r == victim ? chaos : NULL, output[1]);
+    for (int r = 0; r < RANKS; r++) pid[r] = start_rank(r, port, timeout_s, r == victim ? chaos : NULL, output[1]);
     close(output[1]);
     for (int r = 0; r < RANKS; r++) {
         if (r == victim) continue;
@@ -179,7 +179,7 @@ static void run(int victim, int turn, int patience_s, struct end *e)
     e->stopped = WIFSTOPPED(status);
     kill(pid[victim], SIGKILL);
     if (e->stopped) waitpid(pid[victim], NULL, 0);
-    read_output(e, output[0], patience_s, victim, pid[victim]);
+    read_output(e, output[0], timeout_s, victim, pid[victim]);
     close(output[0]);
 }
 
@@ -204,18 +204,18 @@ static void *watch_for_pauses(void *arg)
 }
 
 /* True: as expected. If it stopped late, its part of the work may have been done: then the others may succeed. */
-static bool try_stop_for(int victim, int turn, int patience_s)
+static bool try_stop_for(int victim, int turn, int timeout_s)
 {
     static struct end e;
 
     do {
         kl_store_release(&paused, false);
-        run(victim, turn, patience_s, &e);
+        run(victim, turn, timeout_s, &e);
     } while (kl_load_acquire(&paused));
     bool fine = !e.late && e.right == e.failed;
     if (!fine || all.verbose)
         printf("%s: rank %d, stop@%d, %d s: %s, %d failed, %d named it%s\n%s", fine ? "fine" : "WRONG", victim, turn,
-               patience_s, e.stopped ? "stopped" : "not stopped", e.failed, e.right, e.late ? ", LATE" : "", e.said);
+               timeout_s, e.stopped ? "stopped" : "not stopped", e.failed, e.right, e.late ? ", LATE" : "", e.said);
     fflush(stdout);
     return fine;
 }
@@ -223,7 +223,7 @@ static bool try_stop_for(int victim, int turn, int patience_s)
 /* Other programs may keep an innocent rank from running for as long as the others are patient, but not for far longer. */
 static bool try_stop(int victim, int turn)
 {
-    return try_stop_for(victim, turn, PATIENCE_S) || try_stop_for(victim, turn, 5 * PATIENCE_S);
+    return try_stop_for(victim, turn, TIMEOUT_S) || try_stop_for(victim, turn, 5 * TIMEOUT_S);
 }
 
 /* Every AT_A_TIMEth stop. */

@@ -118,20 +118,20 @@ static void pooled_steps_arrive_whole(struct end *e)
 }
 
 /*
- * Where an address means the same at both ends, memory is lent and comes back; elsewhere an address is refused. A
- * network carries lent memory to the receiver's buffer.
+ * Where an address means the same at both ends, memory is read in place and comes back; elsewhere an address is refused. A
+ * network carries zero-copy memory to the receiver's buffer.
  */
-static void lent_memory_is_read_or_refused(struct end *e)
+static void direct_memory_is_read_or_refused(struct end *e)
 {
-    static unsigned char lent[1 << 20], wanted[1 << 20];
+    static unsigned char own[1 << 20], wanted[1 << 20];
     size_t got;
     bool more;
 
     join(e);
     for (uint64_t step = 0; step < 20; step++) {
         if (e->sends) {
-            fill(lent, sizeof lent, step);
-            kl_fifo_publish_direct(&e->c.tx, lent, sizeof lent, false);
+            fill(own, sizeof own, step);
+            kl_fifo_publish_direct(&e->c.tx, own, sizeof own, false);
             drain(e);
             continue;
         }
@@ -140,7 +140,7 @@ static void lent_memory_is_read_or_refused(struct end *e)
         wait_for_step(e);
         const unsigned char *data = kl_fifo_open(&e->c.rx, &got, &more);
         must(!data == !(e->c.rx.shares_memory || e->c.rx.places));
-        must(!data || data == (e->c.rx.places ? wanted : lent));
+        must(!data || data == (e->c.rx.places ? wanted : own));
         if (data) expect_filled(data, got, step);
         kl_fifo_release(&e->c.rx);
     }
@@ -221,35 +221,35 @@ static void a_receiver_leaves(struct end *e)
         if (kl_fifo_can_send(&e->c.tx)) put(e, step++, 100); /* while there is room, its leaving hinders no one */
     }
     must(step == SLOTS + 1);
-    must(!kl_fifo_receiver_gone(&e->c.tx, 0)); /* nothing was lent */
+    must(!kl_fifo_receiver_gone(&e->c.tx, 0)); /* nothing was published */
     let_go(e);
 }
 
 /*
- * Through a network the whole connection ends: nothing is expected of a failed communicator any more. Lent memory may
+ * Through a network the whole connection ends: nothing is expected of a failed communicator any more. zero-copy memory may
  * be gone at once, also the receiver's buffer, and both ends may still be polled.
  */
 static void revoke_network(struct end *e)
 {
-    enum { LENT = 1 << 25 }; /* more than sockets hold */
-    unsigned char *lent = mmap(NULL, LENT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    enum { DIRECT = 1 << 25 }; /* more than sockets hold */
+    unsigned char *own = mmap(NULL, DIRECT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    must(lent != MAP_FAILED);
+    must(own != MAP_FAILED);
     if (e->sends) {
         put(e, 0, 50);
-        kl_fifo_publish_direct(&e->c.tx, lent, LENT, false);
+        kl_fifo_publish_direct(&e->c.tx, own, DIRECT, false);
         pump(e);
     } else {
         take(e, 0, 50);
     }
     meet(e);
     if (!e->sends) {
-        kl_fifo_want(&e->c.rx, lent, LENT);
+        kl_fifo_want(&e->c.rx, own, DIRECT);
         pump(e); /* the data that are here */
     }
     meet(e);
     kl_connector_revoke(&e->c);
-    must(!munmap(lent, LENT));
+    must(!munmap(own, DIRECT));
     kl_connector_revoke(&e->c);
     for (int i = 0; i < 100; i++) pump(e);
     must(e->sends ? !kl_fifo_drained(&e->c.tx) : !kl_fifo_ready(&e->c.rx));
@@ -257,10 +257,10 @@ static void revoke_network(struct end *e)
     let_go(e);
 }
 
-/* Memory that was lent and not read is revoked; copied data stay. */
+/* Memory that was published and not read is revoked; copied data stay. */
 static void a_sender_revokes(struct end *e)
 {
-    static unsigned char lent[8192];
+    static unsigned char own[8192];
     size_t got;
     bool more;
 
@@ -271,7 +271,7 @@ static void a_sender_revokes(struct end *e)
     }
     if (e->sends) {
         put(e, 0, 50);
-        kl_fifo_publish_direct(&e->c.tx, lent, sizeof lent, false);
+        kl_fifo_publish_direct(&e->c.tx, own, sizeof own, false);
         put(e, 2, 5000);
         kl_connector_revoke(&e->c);
         kl_connector_revoke(&e->c);
@@ -319,8 +319,8 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     kl_connector_leave(&e->c);
     let_go(e);
 
-    set_up(e); /* set up, and never connected; the card is invalid now */
-    struct kl_address_record card = e->sends ? hear_card(e) : (struct kl_address_record){.version = 0};
+    set_up(e); /* set up, and never connected; the connect info is invalid now */
+    struct kl_connect_info info = e->sends ? receive_info(e) : (struct kl_connect_info){.version = 0};
     if (!e->sends) {
         kl_connector_leave(&e->c);
         let_go(e);
@@ -328,7 +328,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     meet(e);
     if (e->sends) {
         struct kl_connect_reply reply = {.pool_bytes = 0};
-        must(test_connect(&e->c, &card, &reply) != ncclSuccess);
+        must(test_connect(&e->c, &info, &reply) != ncclSuccess);
         must(*kl_error_text());
         kl_connector_revoke(&e->c);
         kl_connector_leave(&e->c);
@@ -339,10 +339,10 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     set_up(e); /* connected, and never settled: through a network that is a connection in the making */
     if (e->sends) {
         struct kl_connect_reply reply = {.pool_bytes = 0};
-        card = hear_card(e);
+        info = receive_info(e);
         ncclResult_t rc = is_net(e)
-                              ? e->transport->connect(&e->c, &card, kl_deadline_in_ms(kolo_test_hang_ms()), &reply)
-                              : test_connect(&e->c, &card, &reply);
+                              ? e->transport->connect(&e->c, &info, kl_deadline_in_ms(kolo_test_hang_ms()), &reply)
+                              : test_connect(&e->c, &info, &reply);
         must(rc == (is_net(e) ? ncclInProgress : ncclSuccess));
         kl_connector_revoke(&e->c);
         kl_connector_leave(&e->c);
@@ -354,7 +354,7 @@ static void both_ends_are_freed_in_any_state(struct end *e)
     part(e);
 }
 
-/* A card out of which nothing can be made is an error; the same connector can then be connected with a sound one. */
+/* Connect info out of which nothing can be made is an error; the same connector can then be connected with a sound one. */
 static void cards_that_lie_are_refused(struct end *e)
 {
     static const struct {
@@ -372,7 +372,7 @@ static void cards_that_lie_are_refused(struct end *e)
         if (is_net(e) && !lie->garble) continue; /* its card has an address only, and no memory */
         set_up(e);
         if (e->sends) {
-            struct kl_address_record card = hear_card(e), wrong = card;
+            struct kl_connect_info info = receive_info(e), wrong = info;
             struct kl_connect_reply reply = {.pool_bytes = 0};
             wrong.bytes += lie->bytes;
             wrong.offset += lie->offset;
@@ -383,7 +383,7 @@ static void cards_that_lie_are_refused(struct end *e)
             must(same ? rc == ncclSuccess : rc != ncclSuccess);
             kl_connector_free(&e->c);
             reset(e);
-            settle_with(e, &card);
+            settle_with(e, &info);
             put(e, 1, 100);
         } else {
             settle_with(e, NULL);
@@ -427,7 +427,7 @@ static const struct behaviour {
     {"many steps keep their order", many_steps_keep_their_order},
     {"flagged lines arrive whole", flagged_lines_arrive_whole},
     {"pooled steps arrive whole", pooled_steps_arrive_whole},
-    {"lent memory is read or refused", lent_memory_is_read_or_refused},
+    {"direct memory is read or refused", direct_memory_is_read_or_refused},
     {"a sender leaves", a_sender_leaves},
     {"a receiver leaves", a_receiver_leaves},
     {"a sender revokes", a_sender_revokes},

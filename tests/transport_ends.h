@@ -88,7 +88,7 @@ static void reset(struct end *e)
     e->c = (struct kl_connector){.transport = e->transport,
                                  .peer = e->sends,
                                  .sends = e->sends,
-                                 .messages = e->messages || is_net(e), /* else lent memory has to fit into slots */
+                                 .messages = e->messages || is_net(e), /* else zero-copy memory has to fit into slots */
                                  .shape = &shape,
                                  .number = e->number,
                                  .route = {.planned = -1},
@@ -101,31 +101,31 @@ static void reset(struct end *e)
 /* The steps of transport.h, as the connections of a communicator do them. */
 static void set_up(struct end *e)
 {
-    struct kl_address_record card = {.transport = e->index, .version = KL_CONNECT_INFO_VERSION};
+    struct kl_connect_info info = {.transport = e->index, .version = KL_CONNECT_INFO_VERSION};
 
     reset(e);
     if (e->sends) return;
-    must(e->transport->setup(&e->c, &shape, &card) == ncclSuccess);
-    tell(e, &card, sizeof card);
+    must(e->transport->setup(&e->c, &shape, &info) == ncclSuccess);
+    tell(e, &info, sizeof info);
 }
 
-static struct kl_address_record hear_card(struct end *e)
+static struct kl_connect_info receive_info(struct end *e)
 {
-    struct kl_address_record card;
+    struct kl_connect_info info;
 
-    hear(e, &card, sizeof card);
-    must(card.transport == e->index && card.version == KL_CONNECT_INFO_VERSION);
-    return card;
+    hear(e, &info, sizeof info);
+    must(info.transport == e->index && info.version == KL_CONNECT_INFO_VERSION);
+    return info;
 }
 
 /* An end that moves its own data waits for no reply. */
-static void settle_with(struct end *e, const struct kl_address_record *card)
+static void settle_with(struct end *e, const struct kl_connect_info *info)
 {
     struct kl_connect_reply reply = {.pool_bytes = 0};
     bool replies = !e->transport->progress;
 
     if (e->sends) {
-        must(test_connect(&e->c, card, &reply) == ncclSuccess);
+        must(test_connect(&e->c, info, &reply) == ncclSuccess);
         if (replies) tell(e, &reply, sizeof reply);
     } else {
         if (replies) hear(e, &reply, sizeof reply);
@@ -136,9 +136,9 @@ static void settle_with(struct end *e, const struct kl_address_record *card)
 
 static void settle(struct end *e)
 {
-    struct kl_address_record card = e->sends ? hear_card(e) : (struct kl_address_record){.version = 0};
+    struct kl_connect_info info = e->sends ? receive_info(e) : (struct kl_connect_info){.version = 0};
 
-    settle_with(e, &card);
+    settle_with(e, &info);
     meet(e);
 }
 

@@ -161,9 +161,9 @@ static void fail_to_connect(struct end *e, const struct holdings *before)
 {
     set_up(e);
     if (e->sends) {
-        struct kl_address_record card = hear_card(e);
+        struct kl_connect_info info = receive_info(e);
         struct kl_connect_reply reply = {.pool_bytes = 0};
-        must(test_connect(&e->c, &card, &reply) == ncclRemoteError);
+        must(test_connect(&e->c, &info, &reply) == ncclRemoteError);
     }
     part(e);
     meet(e);
@@ -177,13 +177,13 @@ static void fail_to_connect(struct end *e, const struct holdings *before)
 static void fail_to_reach(struct end *e, const struct holdings *before)
 {
     set_up(e);
-    struct kl_address_record card = e->sends ? hear_card(e) : (struct kl_address_record){.version = 0};
+    struct kl_connect_info info = e->sends ? receive_info(e) : (struct kl_connect_info){.version = 0};
     struct kl_connect_reply reply = {.pool_bytes = 0};
     uint64_t deadline = kl_deadline_in_ms(300);
     ncclResult_t rc;
 
     do
-        rc = e->sends ? e->transport->connect(&e->c, &card, deadline, &reply)
+        rc = e->sends ? e->transport->connect(&e->c, &info, deadline, &reply)
                       : e->transport->settle(&e->c, deadline, NULL);
     while (rc == ncclInProgress);
     must(rc == ncclRemoteError && strstr(kl_error_text(), e->sends ? "rank 1" : "rank 0"));

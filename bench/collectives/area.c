@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPINS = 200, PATIENCE_S = 120 };
+enum { SPINS = 200, TIMEOUT_S = 120 };
 
 struct area {
     _Alignas(64) _Atomic unsigned arrived; /* of all rounds together */
@@ -61,7 +61,7 @@ struct area *area_open(const char *path)
 static void give_up_at(time_t deadline, const struct area_end *end)
 {
     if (time(NULL) < deadline) return;
-    fprintf(stderr, "bench: rank %d waited %d s for the others\n", end->rank, PATIENCE_S);
+    fprintf(stderr, "bench: rank %d waited %d s for the others\n", end->rank, TIMEOUT_S);
     _exit(1);
 }
 
@@ -75,7 +75,7 @@ static void await(const struct area_end *end, const _Atomic unsigned *counter, u
             kl_cpu_pause();
             continue;
         }
-        if (!deadline) deadline = time(NULL) + PATIENCE_S;
+        if (!deadline) deadline = time(NULL) + TIMEOUT_S;
         sched_yield();
         if (!(spins % 4096)) give_up_at(deadline, end);
     }

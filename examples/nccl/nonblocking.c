@@ -9,7 +9,7 @@
 
 #include <time.h>
 
-enum { PATIENCE = 60 /* seconds */ };
+enum { TIMEOUT_S = 60 /* seconds */ };
 
 static void give_up(ncclComm_t *comm, int n, ncclResult_t why)
 {
@@ -21,7 +21,7 @@ static void give_up(ncclComm_t *comm, int n, ncclResult_t why)
 /* Until the calls before are done for all communicators. */
 static void settle(ncclComm_t *comm, int n)
 {
-    time_t end = time(NULL) + PATIENCE;
+    time_t end = time(NULL) + TIMEOUT_S;
 
     for (int i = 0; i < n; i++) {
         ncclResult_t state = ncclInProgress;

@@ -30,7 +30,7 @@
 #endif
 
 enum { RMA_OK = 0, RMA_SYSTEM = 2, RMA_INTERNAL = 3, RMA_USAGE = 5, RMA_REMOTE = 6 };
-enum { HANDLE = 128, HOST_MEMORY = 1, GIN_PROXY = 2, PATIENCE_MS = 60000, NO_COUNTER = -1 };
+enum { HANDLE = 128, HOST_MEMORY = 1, GIN_PROXY = 2, TIMEOUT_MS = 60000, NO_COUNTER = -1 };
 
 typedef void rma_logger(int level, unsigned long subsys, const char *file, int line, const char *fmt, ...);
 
@@ -189,22 +189,22 @@ static int connect_peer(const struct comm *c, const void *handle)
 }
 
 /* EXAMPLE_RMA_PATIENCE_MS: until a rank that has not come is given up. */
-static int patience_ms(void)
+static int timeout_ms(void)
 {
     const char *own = getenv("EXAMPLE_RMA_PATIENCE_MS");
 
-    return own ? (int)strtol(own, NULL, 10) : PATIENCE_MS;
+    return own ? (int)strtol(own, NULL, 10) : TIMEOUT_MS;
 }
 
 static int accept_peer(const struct comm *c, int listener)
 {
-    struct pollfd door = {.fd = listener, .events = POLLIN};
-    const int fd = poll(&door, 1, patience_ms()) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+    struct pollfd listening = {.fd = listener, .events = POLLIN};
+    const int fd = poll(&listening, 1, timeout_ms()) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
     int32_t number;
 
     if (fd < 0) return RMA_REMOTE;
-    door.fd = fd;
-    if (poll(&door, 1, patience_ms()) > 0 && recv(fd, &number, sizeof number, MSG_WAITALL) == sizeof number &&
+    listening.fd = fd;
+    if (poll(&listening, 1, timeout_ms()) > 0 && recv(fd, &number, sizeof number, MSG_WAITALL) == sizeof number &&
         number >= 0 && number < c->n && c->peer[number].in < 0) {
         c->peer[number].in = fd;
         return RMA_OK;

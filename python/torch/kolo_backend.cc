@@ -454,9 +454,9 @@ void KoloBackend::be_patient(milliseconds timeout)
 {
     constexpr milliseconds longest = std::chrono::hours(24 * 365);
 
-    if (timeout == link_->patience) return;
+    if (timeout == link_->timeout_set) return;
     if (koloSetTimeout(link_->comm, (unsigned long long)std::min(timeout, longest).count()) == ncclSuccess)
-        link_->patience = timeout;
+        link_->timeout_set = timeout;
 }
 
 Batch *KoloBackend::own_batch()

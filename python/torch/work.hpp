@@ -37,8 +37,8 @@ struct Link {
     koloStream_t direct = nullptr; // operations that are over when their call returns
     const pid_t process = getpid();
 
-    std::mutex issue;          // one call at a time; abort does not take it
-    milliseconds patience{-1}; // as koloSetTimeout was told last
+    std::mutex issue;             // one call at a time; abort does not take it
+    milliseconds timeout_set{-1}; // of the last koloSetTimeout
     std::atomic<bool> aborted{false};
     std::atomic<bool> ended{false};
     std::atomic<bool> dumped{false}; // the flight record, after the group's first failure
@@ -83,7 +83,7 @@ struct Link {
         return text ? text : "";
     }
 
-    /** Whether the communicator failed because the patience of a rank ended. */
+    /** Whether the communicator failed because a rank timed out. */
     bool stood_still() const
     {
         return last_error().find("nothing moved for") != std::string::npos;

@@ -70,9 +70,9 @@ static void say_refused(const struct kl_search_report *r, struct kl_text *t)
 static void say_why_nothing(const struct kl_search_report *r, struct kl_text *text)
 {
     const struct kl_topo *t = r->domain->topo;
-    const struct kl_search_log *story = r->about->story;
+    const struct kl_search_log *log = r->about->log;
     char a[KL_NODE_TEXT], b[KL_NODE_TEXT];
-    int link = story->log_entries ? story->chapter[0].limiting_link : -1;
+    int link = log->log_entries ? log->entry[0].limiting_link : -1;
 
     if (r->apart[0] >= 0)
         kl_text_add(text, "; no path that counts leads from %s to %s", kl_topo_name(t, r->apart[0], a),

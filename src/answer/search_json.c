@@ -121,7 +121,7 @@ static json_t *chapters(const struct kl_topo *t, const struct kl_search_log *s)
 {
     json_t *a = json_array();
 
-    for (int i = 0; i < s->log_entries; i++) json_array_append_new(a, chapter_json(t, &s->chapter[i]));
+    for (int i = 0; i < s->log_entries; i++) json_array_append_new(a, chapter_json(t, &s->entry[i]));
     return a;
 }
 
@@ -184,7 +184,7 @@ static json_t *graph_json(const struct kl_search_report *report, const struct kl
     json_object_set_new(o, "found", json_integer(g->why->found));
     json_object_set_new(o, "doubling",
                         kl_json_reason(kl_doubling_code(g->why->doubling), kl_doubling_name(g->why->doubling)));
-    json_object_set_new(o, "chapters", chapters(t, g->story));
+    json_object_set_new(o, "chapters", chapters(t, g->log));
     if (all) json_object_set_new(o, "attempts", attempts(t, g->why));
     json_object_set_new(o, "limit", json_string(kl_limit_name(g->load->limit)));
     json_object_set_new(o, "one_more_like", g->load->like < 0 ? json_null() : json_integer(g->load->like));

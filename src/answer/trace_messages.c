@@ -171,13 +171,13 @@ static void list_calls(const struct kl_trace_messages *m, struct calls *l)
     }
 }
 
-/* Those of speakers count, and are left out where a fact is missing. */
+/* Those of group leaders count, and are left out where a fact is missing. */
 static void count_calls(struct kl_trace_messages *m)
 {
     for (int i = 0; i < m->record->ncall; i++) {
         const struct kl_record_call *c = &m->record->call[i];
 
-        if (!is_all_to_all(c) || m->speaker[m->record->member[c->member].group] != c->member) continue;
+        if (!is_all_to_all(c) || m->leader[m->record->member[c->member].group] != c->member) continue;
         if (is_told(m, c))
             m->trace->all_to_alls++;
         else
@@ -204,22 +204,22 @@ static ncclResult_t add_member(struct kl_trace_messages *m, const struct calls *
     return add_parts(m, g, rank, bytes, times);
 }
 
-/* The last member of a group that is this rank and has as many calls as the speaker; else the speaker. */
-static int speaker_for(const struct kl_trace_messages *m, const struct calls *l, int group, int rank)
+/* The last member of a group that is this rank and has as many calls as the leader; else the leader. */
+static int leader_for(const struct kl_trace_messages *m, const struct calls *l, int group, int rank)
 {
     const struct kl_record *r = m->record;
 
     for (int i = r->nmember - 1; i >= 0; i--)
-        if (r->member[i].group == group && r->member[i].rank == rank && l->n[i] == l->n[m->speaker[group]]) return i;
-    return m->speaker[group];
+        if (r->member[i].group == group && r->member[i].rank == rank && l->n[i] == l->n[m->leader[group]]) return i;
+    return m->leader[group];
 }
 
 static ncclResult_t add_groups(struct kl_trace_messages *m, const struct calls *l)
 {
     for (int g = 0; g < m->record->ngroup; g++) {
-        if (m->speaker[g] < 0 || !l->n[m->speaker[g]]) continue;
+        if (m->leader[g] < 0 || !l->n[m->leader[g]]) continue;
         for (int i = 0; i < m->ranks[g].n; i++)
-            KL_TRY(add_member(m, l, speaker_for(m, l, g, m->ranks[g].rank[i]), m->ranks[g].rank[i]));
+            KL_TRY(add_member(m, l, leader_for(m, l, g, m->ranks[g].rank[i]), m->ranks[g].rank[i]));
     }
     return ncclSuccess;
 }

@@ -22,7 +22,7 @@ struct kl_trace_ranks {
 struct kl_trace_messages {
     const struct kl_record *record;
     const struct kl_trace_ranks *ranks;
-    const int *speaker;
+    const int *leader;
     int nranks;
     struct kl_traffic_trace *trace;
 

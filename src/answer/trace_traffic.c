@@ -48,7 +48,7 @@ struct tracer {
     struct group *group;
     struct shape *shape;
     struct op *op;
-    int *speaker; /* by group: a member; -1 none */
+    int *leader; /* by group: a member; -1 none */
     int nshapes, nops;
     int per_host, nranks; /* of the cluster */
     int seen;             /* ranks that the records show */
@@ -94,17 +94,17 @@ static ncclResult_t add_call(struct tracer *t, int group, const struct kl_record
 }
 
 /* The member of each group with the most calls speaks for all. */
-static ncclResult_t find_speakers(struct tracer *t)
+static ncclResult_t find_leaders(struct tracer *t)
 {
     const struct kl_record *r = t->record;
     int *calls = calloc((size_t)r->nmember + 1, sizeof *calls);
 
-    t->speaker = calloc((size_t)r->ngroup + 1, sizeof *t->speaker);
-    if (!calls || !t->speaker) return free(calls), KL_NOMEM("calls");
+    t->leader = calloc((size_t)r->ngroup + 1, sizeof *t->leader);
+    if (!calls || !t->leader) return free(calls), KL_NOMEM("calls");
     for (int i = 0; i < r->ncall; i++) calls[r->call[i].member]++;
-    for (int g = 0; g < r->ngroup; g++) t->speaker[g] = -1;
+    for (int g = 0; g < r->ngroup; g++) t->leader[g] = -1;
     for (int m = 0; m < r->nmember; m++) {
-        int *best = &t->speaker[r->member[m].group];
+        int *best = &t->leader[r->member[m].group];
 
         if (*best < 0 || calls[m] > calls[*best]) *best = m;
     }
@@ -120,7 +120,7 @@ static ncclResult_t add_calls(struct tracer *t)
         const struct kl_record_call *c = &r->call[i];
         const int group = r->member[c->member].group;
 
-        if (t->speaker[group] != c->member || c->kind == KL_CALL_BATCH || kl_trace_is_message(c)) continue;
+        if (t->leader[group] != c->member || c->kind == KL_CALL_BATCH || kl_trace_is_message(c)) continue;
         if (t->group[group].shape < 0)
             kl_trace_skip(&t->answer->trace, c->name);
         else
@@ -132,7 +132,7 @@ static ncclResult_t add_calls(struct tracer *t)
 static ncclResult_t add_messages(struct tracer *t, struct kl_op_traffic_sum *sum)
 {
     struct kl_trace_messages m = {
-        .record = t->record, .speaker = t->speaker, .nranks = t->nranks, .trace = &t->answer->trace};
+        .record = t->record, .leader = t->leader, .nranks = t->nranks, .trace = &t->answer->trace};
     struct kl_trace_ranks *ranks = calloc((size_t)t->record->ngroup + 1, sizeof *ranks);
     ncclResult_t rc = ranks ? ncclSuccess : KL_NOMEM("ranks of groups");
 
@@ -320,7 +320,7 @@ static ncclResult_t trace(struct tracer *t)
     t->answer->trace.groups = r->ngroup;
     t->answer->trace.files = r->nfile;
     t->answer->trace.kind = r->nfile ? kl_input_name(r->file[0].kind) : "nothing";
-    KL_TRY(find_speakers(t));
+    KL_TRY(find_leaders(t));
     KL_TRY(add_calls(t));
     return sum_up(t);
 }
@@ -336,7 +336,7 @@ static void fini(struct tracer *t)
         free(t->shape[i].pod);
     }
     free(t->group);
-    free(t->speaker);
+    free(t->leader);
     free(t->shape);
     free(t->op);
 }

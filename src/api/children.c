@@ -24,8 +24,8 @@ static void drop(struct kl_deferred *call)
     kl_job_cancel(call->comm);
 }
 
-static ncclResult_t wish_for(struct ncclComm *parent, const ncclConfig_t *config, const char *function,
-                             struct kl_nccl_config *nccl_config)
+static ncclResult_t config_for(struct ncclComm *parent, const ncclConfig_t *config, const char *function,
+                               struct kl_nccl_config *nccl_config)
 {
     *nccl_config = parent->nccl_config;
     return config ? kl_nccl_config_read(config, function, nccl_config) : ncclSuccess;
@@ -36,7 +36,7 @@ static ncclResult_t prepare(struct ncclComm *parent, ncclComm_t *user, const ncc
                             const char *function, struct making **out)
 {
     struct kl_nccl_config nccl_config;
-    ncclResult_t rc = wish_for(parent, config, function, &nccl_config);
+    ncclResult_t rc = config_for(parent, config, function, &nccl_config);
     struct making *m = rc ? NULL : calloc(1, sizeof *m + (size_t)nexcluded * sizeof m->excluded[0]);
 
     if (!rc && !m) rc = KL_NOMEM("a communicator's creation");

@@ -109,7 +109,7 @@ static ncclResult_t is_whole(const struct call *c, size_t count, bool *whole)
     struct ncclComm *comm;
 
     KL_TRY(kl_comm_enter(c->comm, c->function, &comm));
-    *whole = (comm->gpus && !kl_comm_gpus_use_engine(comm)) || kl_exec_is_all_to_all(comm->exec, count, c->type);
+    *whole = (comm->gpus && !comm->gpus_use_engine) || kl_exec_is_all_to_all(comm->exec, count, c->type);
     kl_handle_leave(comm);
     return ncclSuccess;
 }

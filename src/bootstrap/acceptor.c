@@ -266,7 +266,7 @@ static bool listen_to(struct kl_incoming *in)
         bool hello = in->stage == AWAITING_HELLO;
         unsigned char *to = hello ? in->handshake.caller : in->proof;
         size_t whole = hello ? sizeof in->handshake.caller : sizeof in->proof;
-        enum kl_io io = kl_handshake_hear(in->fd, to, &in->have, whole);
+        enum kl_io io = kl_handshake_receive(in->fd, to, &in->have, whole);
 
         if (io) return io == KL_IO_TIMEOUT;
         if (hello) {

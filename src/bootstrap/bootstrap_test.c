@@ -631,12 +631,12 @@ static void secrets_must_agree(void **state)
 static void jobs_run_over_ipv6(void **state)
 {
     struct kl_netif chosen[KL_NETIF_MAX];
-    struct kl_netif_constraints wish = {.family = AF_INET6};
+    struct kl_netif_constraints constraints = {.family = AF_INET6};
     union kl_address loopback;
     int count = 0, quiet = kl_error_quiet(1);
 
     (void)state;
-    if (kl_netif_choose(&wish, chosen, &count)) {
+    if (kl_netif_choose(&constraints, chosen, &count)) {
         print_message("skipped: %s\n", kl_error_text());
         skip();
     }

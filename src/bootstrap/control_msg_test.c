@@ -7,18 +7,18 @@
 
 enum { ASKED = 1, ANSWERED };
 
-struct aside {
+struct control_msg {
     int what, from;
     char more[3000]; /* longer than one read */
 };
 
 static _Atomic int questions, answers, here;
 
-static void hear(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes)
+static void answer_control_msg(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes)
 {
     struct rank *me = ctx;
-    const struct aside *a = data;
-    const struct aside answer = {.what = ANSWERED, .from = me->config.rank};
+    const struct control_msg *a = data;
+    const struct control_msg answer = {.what = ANSWERED, .from = me->config.rank};
 
     must(bytes == sizeof *a && a->from == from);
     if (a->what == ANSWERED) {
@@ -37,7 +37,7 @@ static void run_listening_job(int n, void (*run)(struct rank *, struct kl_bootst
     kl_store_relaxed(&answers, 0);
     kl_store_relaxed(&here, 0);
     setup_job(ranks, n, run);
-    for (int r = 0; r < n; r++) ranks[r].config.on_control_msg = hear;
+    for (int r = 0; r < n; r++) ranks[r].config.on_control_msg = answer_control_msg;
     run_ranks(ranks, n);
     expect_joined(ranks, n);
 }
@@ -51,7 +51,7 @@ static void await_count(_Atomic int *counter, int want)
 /* Five ranks, all of them partners: every rank is connected with every other. */
 static void ask_all(struct rank *me, struct kl_bootstrap *b)
 {
-    const struct aside question = {.what = ASKED, .from = me->config.rank};
+    const struct control_msg question = {.what = ASKED, .from = me->config.rank};
 
     must(!kl_bootstrap_barrier(b));
     if (me->config.rank == 2) {
@@ -73,7 +73,7 @@ static void those_that_are_connected_hear_and_answer(void **state)
 /* Of 16 ranks, the one at distance 3 is no partner: no connection is made for a control message. */
 static void ask_a_stranger(struct rank *me, struct kl_bootstrap *b)
 {
-    const struct aside question = {.what = ASKED, .from = me->config.rank};
+    const struct control_msg question = {.what = ASKED, .from = me->config.rank};
     int n = me->config.nranks;
 
     must(!kl_bootstrap_barrier(b));
@@ -88,7 +88,7 @@ static void ask_a_stranger(struct rank *me, struct kl_bootstrap *b)
     must(!kl_bootstrap_barrier(b));
 }
 
-static void nobody_is_called_for_an_aside(void **state)
+static void nobody_is_called_for_a_control_message(void **state)
 {
     (void)state;
     run_listening_job(16, ask_a_stranger);
@@ -97,7 +97,7 @@ static void nobody_is_called_for_an_aside(void **state)
 /* Control messages still work after the job has failed. */
 static void ask_after_a_failure(struct rank *me, struct kl_bootstrap *b)
 {
-    const struct aside question = {.what = ASKED, .from = me->config.rank};
+    const struct control_msg question = {.what = ASKED, .from = me->config.rank};
 
     must(!kl_bootstrap_barrier(b));
     kl_fetch_add_acq_rel(&here, 1);
@@ -122,7 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         leak_test(those_that_are_connected_hear_and_answer),
-        leak_test(nobody_is_called_for_an_aside),
+        leak_test(nobody_is_called_for_a_control_message),
         leak_test(asides_pass_after_a_failure),
     };
 

@@ -28,12 +28,12 @@ static void ask_for_same(union kl_address *address, uint32_t scope)
 /* Listen on the process's sockets, whose addresses the other members know. */
 static ncclResult_t listen_again(struct kl_bootstrap *b)
 {
-    struct kl_address_record known = b->cards[b->rank], *card = &b->cards[b->rank];
+    struct kl_address_record known = b->address_records[b->rank], *record = &b->address_records[b->rank];
 
-    for (int i = 0; i < card->naddresses; i++) ask_for_same(&card->address[i], b->scope);
+    for (int i = 0; i < record->naddresses; i++) ask_for_same(&record->address[i], b->scope);
     KL_TRY(kl_join_listen(b));
-    for (int i = 0; i < card->naddresses; i++)
-        if (!kl_address_same_port(&card->address[i], &known.address[i]))
+    for (int i = 0; i < record->naddresses; i++)
+        if (!kl_address_same_port(&record->address[i], &known.address[i]))
             return KL_FAIL(ncclInternalError, "rank %d listens elsewhere than its parent does", b->rank);
     kl_acceptor_open(b->acceptor, &b->key);
     return ncclSuccess;
@@ -54,8 +54,8 @@ static void take_over(struct kl_bootstrap *b, const struct kl_bootstrap *parent,
                       const struct kl_salt *salt)
 {
     for (int rank = 0; rank < b->nranks; rank++) {
-        b->cards[rank] = parent->cards[member[rank]];
-        b->cards[rank].rank = rank;
+        b->address_records[rank] = parent->address_records[member[rank]];
+        b->address_records[rank].rank = rank;
     }
     b->key = kl_key_derive(&parent->key, "kolo child", salt->bytes, sizeof salt->bytes);
     b->retry = parent->retry;

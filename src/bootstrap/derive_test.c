@@ -4,7 +4,7 @@
 #include "bootstrap/process_table.h"
 #include "bootstrap/test_jobs.h"
 
-enum { PATIENCE_MS = 300 };
+enum { TIMEOUT_MS = 300 };
 
 /* The members are the ranks with r % by == rest. */
 static int list_members(int n, int by, int rest, int32_t *member)
@@ -101,7 +101,7 @@ static void without_rank_2(struct rank *me, struct kl_bootstrap *b)
 {
     struct kl_bootstrap *child;
 
-    me->config.timeout_ms = PATIENCE_MS;
+    me->config.timeout_ms = TIMEOUT_MS;
     if (me->config.rank != 2) must(derive(me, b, 1, 1, &child) == ncclRemoteError);
     must(!kl_bootstrap_barrier(b)); /* of the parent: it is unharmed, and rank 2 was there all the time */
 }

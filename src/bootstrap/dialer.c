@@ -235,10 +235,10 @@ static union kl_address as_seen_from_here(const union kl_address *address, uint3
  * host is gone. */
 static bool has_alternatives(const struct kl_dialer *c)
 {
-    int doors = 0;
+    int nunix = 0;
 
-    for (int i = 0; i < c->naddresses; i++) doors += kl_address_is_unix(&c->address[i]);
-    return !kl_address_is_unix(&c->trying) && c->naddresses - doors > 1;
+    for (int i = 0; i < c->naddresses; i++) nunix += kl_address_is_unix(&c->address[i]);
+    return !kl_address_is_unix(&c->trying) && c->naddresses - nunix > 1;
 }
 
 static void try_address(struct kl_dialer *c)
@@ -297,17 +297,17 @@ static void answered(struct kl_dialer *c)
     }
 }
 
-static enum kl_io hear(struct kl_dialer *c)
+static enum kl_io receive(struct kl_dialer *c)
 {
     unsigned char *to = c->stage == AWAITING_HELLO ? c->handshake.host : c->answer;
     size_t whole = c->stage == AWAITING_HELLO ? sizeof c->handshake.host : sizeof c->answer;
 
-    return kl_handshake_hear(c->fd, to, &c->have, whole);
+    return kl_handshake_receive(c->fd, to, &c->have, whole);
 }
 
 static void listen_to(struct kl_dialer *c)
 {
-    enum kl_io io = hear(c);
+    enum kl_io io = receive(c);
 
     if (io == KL_IO_TIMEOUT) return;
     if (!io && c->stage == AWAITING_ANSWER) {
@@ -338,10 +338,10 @@ static void on_caller(void *ctx, uint32_t events)
 
 static void choose_addresses(struct kl_dialer *c, const struct kl_call *call)
 {
-    for (int doors = 1; doors >= 0; doors--)
+    for (int nunix = 1; nunix >= 0; nunix--)
         for (int i = 0; i < call->naddresses; i++) {
             const union kl_address *a = &call->addresses[i];
-            bool suits = doors ? call->place && kl_address_is_unix_of(a, call->place) : !kl_address_is_unix(a);
+            bool suits = nunix ? call->place && kl_address_is_unix_of(a, call->place) : !kl_address_is_unix(a);
             if (suits) c->address[c->naddresses++] = *a;
         }
 }

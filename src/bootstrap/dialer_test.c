@@ -309,20 +309,20 @@ static void a_call_may_be_cancelled_at_any_time(void **state)
 
 enum { HERE = 7, ELSEWHERE = 8 };
 
-static union kl_address door_of(uint64_t place)
+static union kl_address unix_address_of(uint64_t place)
 {
-    union kl_address door = kl_address_new_unix(place);
+    union kl_address local = kl_address_new_unix(place);
 
-    memset(door.door.number, 0x5e, sizeof door.door.number);
-    door.door.number[0] = (unsigned char)getpid();
-    door.door.number[1] = (unsigned char)(getpid() >> 8);
-    return door;
+    memset(local.un.number, 0x5e, sizeof local.un.number);
+    local.un.number[0] = (unsigned char)getpid();
+    local.un.number[1] = (unsigned char)(getpid() >> 8);
+    return local;
 }
 
 /* Also if no other address would answer, as without loopback. */
-static void a_door_is_tried_first(void **state)
+static void a_unix_socket_is_tried_first(void **state)
 {
-    union kl_address addresses[2] = {{.any = {0}}, door_of(HERE)};
+    union kl_address addresses[2] = {{.any = {0}}, unix_address_of(HERE)};
     int silent = listen_silently(&addresses[0]);
     struct kl_acceptor *acceptor = somebody(&addresses[1], KL_PROTOCOL);
     struct kl_call call = call_to(addresses, 2);
@@ -340,9 +340,9 @@ static void a_door_is_tried_first(void **state)
 
 /* If a Unix address is gone, so is its host, even if another process has its IP address; callers that cannot reach
  * Unix addresses try there. */
-static void a_door_that_is_gone_is_an_end(void **state)
+static void a_unix_socket_that_is_gone_is_an_end(void **state)
 {
-    union kl_address addresses[2] = {{.any = {0}}, door_of(HERE)};
+    union kl_address addresses[2] = {{.any = {0}}, unix_address_of(HERE)};
     int silent = listen_silently(&addresses[0]);
     struct kl_call call = call_to(addresses, 2);
 
@@ -359,9 +359,9 @@ static void a_door_that_is_gone_is_an_end(void **state)
     kl_acceptor_close(acceptor);
 }
 
-static void a_door_elsewhere_is_out_of_reach(void **state)
+static void a_unix_socket_elsewhere_is_out_of_reach(void **state)
 {
-    union kl_address address = door_of(ELSEWHERE);
+    union kl_address address = unix_address_of(ELSEWHERE);
     const uint64_t places[] = {HERE, 0};
 
     (void)state;
@@ -385,9 +385,9 @@ int main(int argc, char **argv)
         loop_test(who_refuses_is_named),
         loop_test(another_service_is_not_taken_for_ours),
         loop_test(a_call_may_be_cancelled_at_any_time),
-        loop_test(a_door_is_tried_first),
-        loop_test(a_door_that_is_gone_is_an_end),
-        loop_test(a_door_elsewhere_is_out_of_reach),
+        loop_test(a_unix_socket_is_tried_first),
+        loop_test(a_unix_socket_that_is_gone_is_an_end),
+        loop_test(a_unix_socket_elsewhere_is_out_of_reach),
     };
 
     if (argc > 1) cmocka_set_test_filter(argv[1]);

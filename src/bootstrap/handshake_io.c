@@ -12,7 +12,7 @@ enum kl_io kl_handshake_say(int fd, const void *bytes, size_t n)
     return kl_socket_send(fd, bytes, n, &at_once);
 }
 
-enum kl_io kl_handshake_hear(int fd, unsigned char *to, size_t *have, size_t whole)
+enum kl_io kl_handshake_receive(int fd, unsigned char *to, size_t *have, size_t whole)
 {
     while (*have < whole) {
         ssize_t n = kl_inject_recv(fd, to + *have, whole - *have, MSG_DONTWAIT);

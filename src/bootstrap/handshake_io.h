@@ -24,6 +24,6 @@ enum kl_io kl_handshake_say(int fd, const void *bytes, size_t n);
  * Receive the rest of a message of `whole` bytes, of which *have are in `to`. KL_IO_TIMEOUT: it is incomplete as yet. KL_IO_CLOSED: by the other end
  * (errno 0) or reset.
  */
-enum kl_io kl_handshake_hear(int fd, unsigned char *to, size_t *have, size_t whole);
+enum kl_io kl_handshake_receive(int fd, unsigned char *to, size_t *have, size_t whole);
 
 #endif

@@ -134,15 +134,15 @@ ncclResult_t kl_bootstrap_id_parse(const char *text, ncclUniqueId *out)
 /* ---- making ids ---- */
 
 /* The number follows from the id, so that all ranks of the host know it. */
-static union kl_address door_of_rendezvous(const struct kl_id *id, uint64_t place)
+static union kl_address unix_address_of(const struct kl_id *id, uint64_t place)
 {
-    union kl_address door = kl_address_new_unix(place);
+    union kl_address local = kl_address_new_unix(place);
     unsigned char wire[KL_ADDRESS_WIRE];
 
     kl_address_pack(&id->address[0], wire);
     struct kl_key derived = kl_key_derive(&id->secret, "kolo door", wire, sizeof wire);
-    memcpy(door.door.number, derived.bytes, sizeof door.door.number);
-    return door;
+    memcpy(local.un.number, derived.bytes, sizeof local.un.number);
+    return local;
 }
 
 ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl_id *id)
@@ -155,7 +155,7 @@ ncclResult_t kl_id_rendezvous(const char *address, const char *secret, struct kl
         return KL_FAIL(ncclInvalidArgument, "the rendezvous \"%s\" needs a port that all ranks know, not 0", address);
     made.secret = kl_key_from_text(secret);
     KL_TRY(kl_hostinfo_netns_hash(&place));
-    if (place) made.address[made.naddresses++] = door_of_rendezvous(&made, place);
+    if (place) made.address[made.naddresses++] = unix_address_of(&made, place);
     *id = made;
     return ncclSuccess;
 }
@@ -176,12 +176,12 @@ bool kl_id_is_public(const struct kl_id *id)
 }
 
 /* Ranks of one host, which have its Unix address, need no interface. */
-static ncclResult_t choose_interfaces(const struct kl_netif_constraints *wish, bool has_door,
+static ncclResult_t choose_interfaces(const struct kl_netif_constraints *constraints, bool has_unix,
                                       struct kl_netif chosen[KL_NETIF_MAX], int *n)
 {
-    const bool asked = !has_door || (wish->names && *wish->names) || wish->family;
+    const bool asked = !has_unix || (constraints->names && *constraints->names) || constraints->family;
     int quiet = kl_error_quiet(!asked);
-    ncclResult_t rc = kl_netif_choose(wish, chosen, n);
+    ncclResult_t rc = kl_netif_choose(constraints, chosen, n);
 
     kl_error_quiet(quiet);
     if (!rc || asked) return rc;
@@ -194,14 +194,14 @@ ncclResult_t kl_id_listen_addresses(const struct kl_bootstrap_params *params, co
                                     union kl_address addresses[KL_ADDRESSES], int *count)
 {
     static const int families[] = {[KL_SOCKET_IPV4] = AF_INET, [KL_SOCKET_IPV6] = AF_INET6};
-    struct kl_netif_constraints wish = {.names = params->socket_ifname, .near = near};
+    struct kl_netif_constraints constraints = {.names = params->socket_ifname, .near = near};
     struct kl_netif chosen[KL_NETIF_MAX];
     uint64_t place;
     int n = 0;
 
-    if (params->socket_family != KL_SOCKET_ANY) wish.family = families[params->socket_family];
+    if (params->socket_family != KL_SOCKET_ANY) constraints.family = families[params->socket_family];
     KL_TRY(kl_hostinfo_netns_hash(&place));
-    KL_TRY(choose_interfaces(&wish, place != 0, chosen, &n));
+    KL_TRY(choose_interfaces(&constraints, place != 0, chosen, &n));
     if (n > KL_ADDRESSES) n = KL_ADDRESSES;
     for (int i = 0; i < n; i++) addresses[i] = chosen[i].address;
     if (place && n < KL_ADDRESSES) addresses[n++] = kl_address_new_unix(place);

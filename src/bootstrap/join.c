@@ -115,16 +115,16 @@ static ncclResult_t obey(struct kl_bootstrap *b, const struct kl_cancel *stop)
     return kl_loop_add(b->loop, b->outer.fd, EPOLLIN, on_outer_stop, b, &b->outer_source);
 }
 
-static uint32_t scope_of(const struct kl_address_record *card)
+static uint32_t scope_of(const struct kl_address_record *record)
 {
-    for (int i = 0; i < card->naddresses; i++)
-        if (kl_address_is_link_local(&card->address[i])) return card->address[i].v6.sin6_scope_id;
+    for (int i = 0; i < record->naddresses; i++)
+        if (kl_address_is_link_local(&record->address[i])) return record->address[i].v6.sin6_scope_id;
     return 0;
 }
 
 static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
 {
-    struct kl_address_record *me = &b->cards[b->rank];
+    struct kl_address_record *me = &b->address_records[b->rank];
     const union kl_address *near = id->kind == KL_ID_RANK0_OPENS ? &id->address[0] : NULL;
     struct kl_bootstrap_params params;
     char host[KL_HOSTNAME];
@@ -143,13 +143,14 @@ static ncclResult_t describe_me(struct kl_bootstrap *b, const struct kl_id *id)
 
 ncclResult_t kl_join_listen(struct kl_bootstrap *b)
 {
-    struct kl_address_record *card = &b->cards[b->rank];
+    struct kl_address_record *record = &b->address_records[b->rank];
     const struct kl_hello me = {.version = KL_PROTOCOL,
                                 .type = KL_CONNECTION_PEER,
                                 .side = KL_HOST,
                                 .from = (uint32_t)b->rank,
                                 .name = b->name};
-    return kl_acceptor_create(b->loop, card->address, &card->naddresses, &me, kl_peer_connect_on_call, b, &b->acceptor);
+    return kl_acceptor_create(b->loop, record->address, &record->naddresses, &me, kl_peer_connect_on_call, b,
+                              &b->acceptor);
 }
 
 /* Only joining waits on sockets; afterwards it would cost one descriptor per rank. */

@@ -211,7 +211,7 @@ void kl_link_lose(struct kl_contact *peer, const char *how)
     if (!peer->ended) lose(peer, how);
 }
 
-static void hear_notice(struct kl_contact *peer, const struct kl_frame *f)
+static void on_notice(struct kl_contact *peer, const struct kl_frame *f)
 {
     struct kl_notice why;
 
@@ -230,7 +230,7 @@ static void on_bye(struct kl_contact *peer, const struct kl_frame *f)
     if (b->on_left) b->on_left(b->ctx, peer->rank);
 }
 
-static void hear_aside(struct kl_contact *peer, const struct kl_frame *f)
+static void on_control_msg_frame(struct kl_contact *peer, const struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -255,7 +255,7 @@ static void deliver(struct kl_contact *peer, struct kl_frame *f)
 }
 
 /* False: the connection has ended. Takes over the frame. */
-static bool hear(struct kl_contact *peer, struct kl_frame *f)
+static bool on_frame(struct kl_contact *peer, struct kl_frame *f)
 {
     bool query = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
     bool goes_on =
@@ -268,11 +268,11 @@ static bool hear(struct kl_contact *peer, struct kl_frame *f)
     if (query)
         peer->bootstrap->on_status_frame(peer, f);
     else if (f->head.type == KL_FRAME_CONTROL)
-        hear_aside(peer, f);
+        on_control_msg_frame(peer, f);
     else if (f->head.type == KL_FRAME_MAIL)
         hear_mail(peer, f);
     else if (f->head.type == KL_FRAME_NOTICE)
-        hear_notice(peer, f);
+        on_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)
         on_bye(peer, f);
     else
@@ -291,7 +291,7 @@ static bool filled(struct kl_contact *peer, size_t n)
         distrust(peer);
     else if (fault)
         lose(peer, fault == KL_FRAME_NO_MEMORY ? "there was no memory for a frame from it" : "it sent no frame");
-    return !fault && (!frame || hear(peer, frame));
+    return !fault && (!frame || on_frame(peer, frame));
 }
 
 static bool fill(struct kl_contact *peer, const unsigned char *from, size_t n)

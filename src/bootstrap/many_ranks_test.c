@@ -19,13 +19,13 @@ static struct rank ranks[CROWD];
 
 static _Atomic bool all_served;
 static sem_t go_home;
-static union kl_address door;
+static union kl_address local;
 
-static int call_at_the_door(void)
+static int call_the_listener(void)
 {
-    int fd = socket(door.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(local.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd >= 0) (void)connect(fd, &door.any, kl_address_bytes(&door)); /* in progress; or the listener is gone */
+    if (fd >= 0) (void)connect(fd, &local.any, kl_address_bytes(&local)); /* in progress; or the listener is gone */
     return fd;
 }
 
@@ -45,7 +45,7 @@ static void *annoy(void *arg)
             close(fds[i]);
             fds[i] = -1;
         }
-        if (fds[i] < 0) fds[i] = call_at_the_door();
+        if (fds[i] < 0) fds[i] = call_the_listener();
     }
     while (sem_wait(&go_home)) continue;
     for (int i = 0; i < STRANGERS; i++)
@@ -63,7 +63,7 @@ static void strangers_do_not_keep_ranks_away(void **state)
     sem_init(&go_home, 0, 0);
     assert_int_equal(kl_bootstrap_id_create(&id), ncclSuccess);
     assert_true(kl_id_unpack(&id, &opened));
-    door = opened.address[0];
+    local = opened.address[0];
     assert_int_equal(pthread_create(&thread, NULL, annoy, NULL), 0);
     setup_ranks(ranks, CROWD, &id, NULL);
     run_ranks(ranks, CROWD);

@@ -53,7 +53,7 @@ static void find_share(struct meeting *m)
     m->end = first_of(m, m->share + 1);
 }
 
-static unsigned char *card_in(const struct meeting *m, int rank)
+static unsigned char *record_in(const struct meeting *m, int rank)
 {
     return m->table + KL_SESSION + (size_t)rank * KL_ADDRESS_RECORD_WIRE;
 }
@@ -136,9 +136,9 @@ static ncclResult_t recv_all(struct kl_bootstrap *b, int peer, uint32_t tag, uns
 static void write_own_share(struct meeting *m)
 {
     for (int r = m->first; r < m->end; r++) {
-        struct kl_address_record card = m->mine->cards[r - m->first];
-        card.rank = r;
-        kl_address_record_encode(&card, card_in(m, r));
+        struct kl_address_record record = m->mine->address_records[r - m->first];
+        record.rank = r;
+        kl_address_record_encode(&record, record_in(m, r));
     }
 }
 
@@ -151,7 +151,7 @@ static ncclResult_t collect(struct meeting *m)
 {
     kl_key_random(m->table, KL_SESSION);
     for (int s = 1; s < m->nids; s++)
-        KL_TRY(recv_all(m->top, place_at_top(m, s), TAG_UP, card_in(m, first_of(m, s)), bytes_of_share(m, s)));
+        KL_TRY(recv_all(m->top, place_at_top(m, s), TAG_UP, record_in(m, first_of(m, s)), bytes_of_share(m, s)));
     return ncclSuccess;
 }
 
@@ -173,7 +173,7 @@ static ncclResult_t fill_table(struct meeting *m)
 
     write_own_share(m);
     if (leads && !m->share) KL_TRY(collect(m));
-    if (leads && m->share) KL_TRY(send_all(m->top, 0, TAG_UP, card_in(m, m->first), bytes_of_share(m, m->share)));
+    if (leads && m->share) KL_TRY(send_all(m->top, 0, TAG_UP, record_in(m, m->first), bytes_of_share(m, m->share)));
     if (m->top) KL_TRY(pass_down(m, m->top));
     tell_owner(m, m->mine);
     return m->share ? pass_down(m, m->mine) : ncclSuccess;
@@ -186,7 +186,7 @@ static ncclResult_t read_table(const struct meeting *m, struct kl_bootstrap *b)
     struct kl_id id;
 
     for (int r = 0; r < b->nranks; r++)
-        if (!kl_address_record_decode(card_in(m, r), &b->cards[r]) || b->cards[r].rank != r)
+        if (!kl_address_record_decode(record_in(m, r), &b->address_records[r]) || b->address_records[r].rank != r)
             return KL_FAIL(ncclInternalError, "rank %d: the record of rank %d is damaged", b->rank, r);
     if (!kl_id_unpack(&m->ids[0], &id)) return KL_FAIL(ncclInvalidArgument, "the first id is none");
     b->key = kl_key_derive(&id.secret, "kolo peer of many", m->table, KL_SESSION);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* In the list while it is KL_QUEUED. Afterwards the sender owns a lent one; others are freed. */
+/* In the list while it is KL_QUEUED. Afterwards the sender owns a borrowed one; others are freed. */
 struct kl_queued_frame {
     struct kl_queued_frame *next;
     struct kl_frame_head head;
@@ -17,7 +17,7 @@ struct kl_queued_frame {
     size_t done; /* bytes of the body that have been sealed */
     /* bytes in `wire`, and how many of them have been written; pieces are sealed only when their turn comes */
     size_t sealed, sent;
-    bool lent;
+    bool borrowed;
     enum kl_queued_state state;
     unsigned char wire[]; /* the head and the first piece, then one piece after the other */
 };
@@ -63,7 +63,7 @@ static void remove_first(struct kl_outbox *o, enum kl_queued_state state)
     o->first = q->next;
     if (!q->next) o->last = NULL;
     q->state = state;
-    if (!q->lent) frame_free(q);
+    if (!q->borrowed) frame_free(q);
 }
 
 bool kl_outbox_add(struct kl_outbox *o, const struct kl_frame_head *head, const void *body)
@@ -96,7 +96,7 @@ struct kl_queued_frame *kl_outbox_add_borrowed(struct kl_outbox *o, const struct
     struct kl_queued_frame *q = frame_create(head, body);
 
     if (!q) return NULL;
-    q->lent = true;
+    q->borrowed = true;
     append(o, q);
     return q;
 }
@@ -112,7 +112,7 @@ bool kl_outbox_reclaim(struct kl_outbox *o, struct kl_queued_frame *q)
 
     while (!kept && q->state == KL_QUEUED) remove_first(o, KL_QUEUED_DROPPED);
     if (q->state == KL_QUEUED)
-        q->lent = false;
+        q->borrowed = false;
     else
         frame_free(q);
     return kept;
@@ -146,7 +146,7 @@ int kl_outbox_flush(struct kl_outbox *o, int fd, bool *gone)
         if (n < 0 && errno != EINTR) return errno;
         if (n > 0) q->sent += (size_t)n;
         if (q->sent < q->sealed || !all_sealed(q)) continue;
-        *gone |= q->lent;
+        *gone |= q->borrowed;
         remove_first(o, KL_QUEUED_SENT);
     }
     return 0;

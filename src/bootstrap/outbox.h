@@ -33,7 +33,7 @@ bool kl_outbox_add_owned(struct kl_outbox *outbox, const struct kl_frame_head *h
 struct kl_queued_frame *kl_outbox_add_borrowed(struct kl_outbox *outbox, const struct kl_frame_head *head,
                                                const void *body);
 
-/** State of a lent frame. */
+/** State of a borrowed frame. */
 enum kl_queued_state kl_queued_state(const struct kl_queued_frame *frame);
 
 /**
@@ -43,7 +43,7 @@ enum kl_queued_state kl_queued_state(const struct kl_queued_frame *frame);
 bool kl_outbox_reclaim(struct kl_outbox *outbox, struct kl_queued_frame *frame);
 
 /**
- * Write as much as the socket takes. Returns 0 when all is written, or errno: EAGAIN, or a lasting error. `*gone`: lent
+ * Write as much as the socket takes. Returns 0 when all is written, or errno: EAGAIN, or a lasting error. `*gone`: borrowed
  * frames have been written.
  */
 int kl_outbox_flush(struct kl_outbox *outbox, int fd, bool *gone);

@@ -119,9 +119,9 @@ static void called(void *ctx, ncclResult_t rc, const struct kl_connection *conne
 ncclResult_t kl_peer_connect_begin(struct kl_contact *peer)
 {
     struct kl_bootstrap *b = peer->bootstrap;
-    const struct kl_address_record *card = &b->cards[peer->rank];
-    struct kl_call call = {.addresses = card->address,
-                           .naddresses = card->naddresses,
+    const struct kl_address_record *record = &b->address_records[peer->rank];
+    struct kl_call call = {.addresses = record->address,
+                           .naddresses = record->naddresses,
                            .key = &b->key,
                            .hello = {.version = KL_PROTOCOL,
                                      .type = KL_CONNECTION_PEER,
@@ -138,9 +138,9 @@ ncclResult_t kl_peer_connect_begin(struct kl_contact *peer)
                            .place = b->place};
     char text[KL_CALL_TEXT], who[KL_RANK_DESCRIPTION], address[KL_ADDRESS_TEXT];
 
-    if (peer->state != KL_LINK_NONE || peer->caller || !card->naddresses) return ncclSuccess;
+    if (peer->state != KL_LINK_NONE || peer->caller || !record->naddresses) return ncclSuccess;
     snprintf(text, sizeof text, "rank %d cannot connect to %s at %s in phase %s", b->rank,
-             kl_rank_describe(b, peer->rank, who), kl_address_format(&card->address[0], address), b->phase);
+             kl_rank_describe(b, peer->rank, who), kl_address_format(&record->address[0], address), b->phase);
     call.error_prefix = text;
     peer->call_deadline = call.deadline;
     KL_TRY(kl_dialer_start(b->loop, &call, called, peer, &peer->caller));

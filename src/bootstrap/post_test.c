@@ -294,12 +294,12 @@ static void post_to_the_unreachable(struct rank *me, struct kl_bootstrap *b)
 
     kl_error_quiet(1);
     if (me->config.rank == 0) {
-        union kl_address nowhere = b->cards[3].address[0];
+        union kl_address nowhere = b->address_records[3].address[0];
         kl_address_set_port(&nowhere, 1); /* no listener there */
         must(!kl_bootstrap_barrier(b));
         pthread_mutex_lock(&b->lock);
-        b->cards[3].naddresses = 1;
-        b->cards[3].address[0] = nowhere;
+        b->address_records[3].naddresses = 1;
+        b->address_records[3].address[0] = nowhere;
         pthread_mutex_unlock(&b->lock);
         must(!kl_bootstrap_post(b, 3, TAG, &value, sizeof value));
     } else {

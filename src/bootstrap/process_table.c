@@ -49,8 +49,8 @@ struct kl_process_table {
     pthread_mutex_t lock;
     /* Set once all ranks are known; written under lock, and read under lock by members that may not have seen an
      * exchange end since: */
-    struct kl_address_record *cards; /* by rank */
-    struct kl_processes processes;   /* from the first member's records, or as the leaders tell each other */
+    struct kl_address_record *address_records; /* by rank */
+    struct kl_processes processes;             /* from the first member's records, or as the leaders tell each other */
     /* under lock: */
     struct kl_bootstrap **member; /* by place; NULL: not entered */
     int entered, left;            /* so far */
@@ -100,7 +100,7 @@ static void destroy(struct kl_process_table *t)
     free_exchanges(t);
     pthread_mutex_destroy(&t->lock);
     kl_processes_fini(&t->processes);
-    free(t->cards);
+    free(t->address_records);
     free(t->member);
     free(t);
 }
@@ -161,11 +161,11 @@ static void take_place(struct kl_bootstrap *b, struct kl_process_table *t)
 }
 
 /* Use the process's records instead of the own ones, which a new table has taken over. */
-static void use_cards(struct kl_bootstrap *b, struct kl_process_table *t)
+static void use_address_records(struct kl_bootstrap *b, struct kl_process_table *t)
 {
     pthread_mutex_lock(&b->lock);
-    if (b->cards != t->cards) free(b->cards);
-    b->cards = t->cards;
+    if (b->address_records != t->address_records) free(b->address_records);
+    b->address_records = t->address_records;
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -204,14 +204,14 @@ static ncclResult_t create_known(struct kl_bootstrap *b, const struct kl_key *na
 {
     struct kl_processes p;
 
-    KL_TRY(kl_processes_find(b->cards, b->nranks, &p));
+    KL_TRY(kl_processes_find(b->address_records, b->nranks, &p));
     const struct kl_placement l = kl_processes_placement(&p, b->rank);
     ncclResult_t rc = create(b->nranks, &l, name, out);
     if (rc) {
         kl_processes_fini(&p);
         return rc;
     }
-    (*out)->cards = b->cards;
+    (*out)->address_records = b->address_records;
     (*out)->processes = p;
     return ncclSuccess;
 }
@@ -224,7 +224,7 @@ static ncclResult_t enter_known(struct kl_bootstrap *b)
     if (!t) KL_TRY(create_known(b, &name, &t));
     b->placement = kl_processes_placement(&t->processes, b->rank);
     take_place(b, t);
-    use_cards(b, t);
+    use_address_records(b, t);
     return ncclSuccess;
 }
 
@@ -335,7 +335,7 @@ void kl_process_table_leave(struct kl_bootstrap *b)
     b->table = NULL;
     pthread_mutex_lock(&list_lock);
     pthread_mutex_lock(&t->lock);
-    if (b->cards == t->cards) b->cards = NULL;
+    if (b->address_records == t->address_records) b->address_records = NULL;
     t->member[place] = NULL;
     if (t->gone < 0) t->gone = b->rank;
     for (struct exchange *x = t->exchanges; x; x = x->next)
@@ -524,18 +524,18 @@ static ncclResult_t count_members(struct kl_bootstrap *b, struct kl_processes *p
 }
 
 /* Store received records, which are in the order of processes beginning with the own one. */
-static ncclResult_t note_cards(struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p,
-                               struct kl_address_record *cards)
+static ncclResult_t note_address_records(struct kl_bootstrap *b, const unsigned char *wire, struct kl_processes *p,
+                                         struct kl_address_record *address_records)
 {
     size_t n = (size_t)b->nranks, first = (size_t)p->first[b->table->process];
 
     for (size_t i = 0; i < n; i++) {
-        struct kl_address_record card;
-        if (!kl_address_record_decode(wire + i * KL_ADDRESS_RECORD_WIRE, &card) || card.rank >= b->nranks ||
-            cards[card.rank].naddresses)
+        struct kl_address_record record;
+        if (!kl_address_record_decode(wire + i * KL_ADDRESS_RECORD_WIRE, &record) || record.rank >= b->nranks ||
+            address_records[record.rank].naddresses)
             return no_sense(b);
-        cards[card.rank] = card;
-        p->rank[(first + i) % n] = card.rank;
+        address_records[record.rank] = record;
+        p->rank[(first + i) % n] = record.rank;
     }
     for (int i = 0; i < p->n; i++)
         for (int k = p->first[i]; k < p->first[i + 1]; k++) p->of_rank[p->rank[k]] = i;
@@ -551,7 +551,7 @@ static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
     int gone = t->gone;
     for (int i = 0; i < t->nmembers && gone < 0; i++) {
         const struct kl_bootstrap *m = t->member[i];
-        kl_address_record_encode(&m->cards[m->rank], wire + (size_t)i * KL_ADDRESS_RECORD_WIRE);
+        kl_address_record_encode(&m->address_records[m->rank], wire + (size_t)i * KL_ADDRESS_RECORD_WIRE);
     }
     pthread_mutex_unlock(&t->lock);
     if (gone < 0) return ncclSuccess;
@@ -559,15 +559,15 @@ static ncclResult_t write_own_cards(struct kl_bootstrap *b, unsigned char *wire)
                                     KL_FAIL(ncclRemoteError, "rank %d has left while the others were joining", gone));
 }
 
-static ncclResult_t gather_cards(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
-                                 struct kl_address_record *cards, uint64_t deadline)
+static ncclResult_t gather_address_records(struct kl_bootstrap *b, struct kl_processes *p, unsigned char *wire,
+                                           struct kl_address_record *address_records, uint64_t deadline)
 {
     struct parcels parcels = {.first = p->first, .bytes = KL_ADDRESS_RECORD_WIRE};
 
     KL_TRY(count_members(b, p, deadline));
     KL_TRY(write_own_cards(b, wire));
     KL_TRY(gather_onwards(b, &parcels, wire, deadline));
-    return note_cards(b, wire, p, cards);
+    return note_address_records(b, wire, p, address_records);
 }
 
 static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct exchange *x, uint64_t deadline)
@@ -575,22 +575,23 @@ static ncclResult_t exchange_cards(struct kl_bootstrap *b, struct exchange *x, u
     struct kl_process_table *t = x->table;
     size_t n = (size_t)t->nranks;
     unsigned char *wire = malloc(n * KL_ADDRESS_RECORD_WIRE);
-    struct kl_address_record *cards = calloc(n, sizeof *cards);
+    struct kl_address_record *address_records = calloc(n, sizeof *address_records);
     struct kl_processes p = {.n = t->nprocesses,
                              .of_rank = malloc(n * sizeof *p.of_rank),
                              .first = calloc((size_t)t->nprocesses + 1, sizeof *p.first),
                              .rank = malloc(n * sizeof *p.rank)};
-    bool there = wire && cards && p.of_rank && p.first && p.rank;
-    ncclResult_t rc = there ? gather_cards(b, &p, wire, cards, deadline) : KL_NOMEM("the addresses of all ranks");
+    bool there = wire && address_records && p.of_rank && p.first && p.rank;
+    ncclResult_t rc =
+        there ? gather_address_records(b, &p, wire, address_records, deadline) : KL_NOMEM("the addresses of all ranks");
 
     free(wire);
     if (rc) {
-        free(cards);
+        free(address_records);
         kl_processes_fini(&p);
         return rc;
     }
     pthread_mutex_lock(&t->lock);
-    t->cards = cards;
+    t->address_records = address_records;
     t->processes = p;
     pthread_mutex_unlock(&t->lock);
     return ncclSuccess;
@@ -616,7 +617,7 @@ static ncclResult_t speak(struct kl_bootstrap *b, struct exchange *x,
 }
 
 /* The leader waits for its members, and then for other leaders. */
-static ncclResult_t hear(struct kl_bootstrap *b, struct exchange *x)
+static ncclResult_t receive(struct kl_bootstrap *b, struct exchange *x)
 {
     bool late;
 
@@ -638,7 +639,7 @@ static ncclResult_t run_exchange(struct kl_bootstrap *b, const void *record, siz
     struct exchange *x = arrive(t, b, record, bytes);
     pthread_mutex_unlock(&t->lock);
     if (!x) return KL_NOMEM("the records of all ranks");
-    ncclResult_t rc = b->placement.place ? hear(b, x) : speak(b, x, fn);
+    ncclResult_t rc = b->placement.place ? receive(b, x) : speak(b, x, fn);
     if (rc)
         kl_records_unref(&x->records);
     else
@@ -652,7 +653,7 @@ ncclResult_t kl_process_table_gather(struct kl_bootstrap *b)
 
     KL_TRY(with_list_lock(b, enter));
     KL_TRY(run_exchange(b, NULL, 0, exchange_cards, &x));
-    use_cards(b, b->table);
+    use_address_records(b, b->table);
     kl_records_unref(&x->records);
     return ncclSuccess;
 }

@@ -17,7 +17,7 @@
 
 /**
  * b->placement and b->leaders are known: find the other members, and gather all address records into the process's
- * table, which becomes b->cards.
+ * table, which becomes b->address_records.
  */
 ncclResult_t kl_process_table_gather(struct kl_bootstrap *b);
 

@@ -11,18 +11,18 @@
 
 /* ---- ranks and processes ---- */
 
-static void ranks_with_the_same_card_are_of_one_process(void **state)
+static void ranks_with_the_same_address_record_are_of_one_process(void **state)
 {
     static const uint64_t pid[] = {7, 5, 7, 9, 5, 5, 9};
     static const int process[] = {0, 1, 0, 2, 1, 1, 2}, place[] = {0, 0, 1, 0, 1, 2, 1};
     enum { N = 7 };
-    struct kl_address_record cards[N];
+    struct kl_address_record address_records[N];
     struct kl_processes p;
 
     (void)state;
     for (int r = 0; r < N; r++)
-        cards[r] = (struct kl_address_record){.rank = r, .pid = pid[r], .host = "h", .naddresses = 1};
-    assert_int_equal(kl_processes_find(cards, N, &p), ncclSuccess);
+        address_records[r] = (struct kl_address_record){.rank = r, .pid = pid[r], .host = "h", .naddresses = 1};
+    assert_int_equal(kl_processes_find(address_records, N, &p), ncclSuccess);
     assert_int_equal(p.n, 3);
     for (int r = 0; r < N; r++) {
         assert_int_equal(p.of_rank[r], process[r]);
@@ -32,9 +32,9 @@ static void ranks_with_the_same_card_are_of_one_process(void **state)
     assert_int_equal(kl_processes_members(&p, 1), 3);
     kl_processes_fini(&p);
 
-    cards[2].address[0].v4.sin_port = 1; /* another listening address */
-    cards[4].host[0] = 'x';
-    assert_int_equal(kl_processes_find(cards, N, &p), ncclSuccess);
+    address_records[2].address[0].v4.sin_port = 1; /* another listening address */
+    address_records[4].host[0] = 'x';
+    assert_int_equal(kl_processes_find(address_records, N, &p), ncclSuccess);
     assert_int_equal(p.n, 5);
     kl_processes_fini(&p);
 }
@@ -77,7 +77,7 @@ static void gather_twice(struct rank *me, struct kl_bootstrap *b)
     must(is_all_of(first->all, b->nranks));
     kl_records_unref(second);
     kl_records_unref(first);
-    for (int r = 0; r < b->nranks; r++) must(b->cards[r].rank == r && b->cards[r].naddresses);
+    for (int r = 0; r < b->nranks; r++) must(b->address_records[r].rank == r && b->address_records[r].naddresses);
 }
 
 static void threads_gather(void **state)
@@ -191,12 +191,12 @@ ncclResult_t __wrap_kl_exchange_step(struct kl_bootstrap *b, const struct kl_ste
 /* Back to the state where ranks know only their partners. */
 static void move_out(struct kl_bootstrap *b)
 {
-    struct kl_address_record own = b->cards[b->rank];
+    struct kl_address_record own = b->address_records[b->rank];
 
     must(!kl_bootstrap_barrier(b)); /* no rank is inside an exchange any more */
     kl_process_table_leave(b);
-    must((b->cards = calloc((size_t)b->nranks, sizeof *b->cards)));
-    b->cards[b->rank] = own;
+    must((b->address_records = calloc((size_t)b->nranks, sizeof *b->address_records)));
+    b->address_records[b->rank] = own;
     must(!kl_bootstrap_barrier(b));
 }
 
@@ -207,7 +207,7 @@ static void pretend_to_live(struct kl_bootstrap *b, int nmembers)
 
     move_out(b);
     b->placement = (struct kl_placement){process, nprocesses, b->rank % nmembers, nmembers};
-    b->cards[b->rank].pid = (uint64_t)process;
+    b->address_records[b->rank].pid = (uint64_t)process;
     for (int i = kl_partners(process, nprocesses, partner); i--;) b->leaders[i] = partner[i] * nmembers;
 }
 
@@ -219,8 +219,9 @@ static void meet_once_more(struct rank *me, struct kl_bootstrap *b)
     exchange_of[b->rank].steps = 0;
     must(!kl_process_table_gather(b));
     exchange_of[b->rank].watched = false;
-    for (int r = 0; r < b->nranks; r++) must(b->cards[r].rank == r && b->cards[r].pid == (uint64_t)(r / 2));
-    must(exchange_of[b->rank].steps == (b->rank % 2 ? 0 : 2 * 3)); /* how many ranks, and their cards */
+    for (int r = 0; r < b->nranks; r++)
+        must(b->address_records[r].rank == r && b->address_records[r].pid == (uint64_t)(r / 2));
+    must(exchange_of[b->rank].steps == (b->rank % 2 ? 0 : 2 * 3)); /* how many ranks, and their address records */
     must(!kl_bootstrap_barrier(b));
 }
 
@@ -398,7 +399,7 @@ static void who_comes_when_all_have_left_hears_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_with_the_same_card_are_of_one_process),
+        cmocka_unit_test(ranks_with_the_same_address_record_are_of_one_process),
         leak_test(threads_gather),
         leak_test(processes_gather),
         leak_test(an_exchange_has_one_deadline),

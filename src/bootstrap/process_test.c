@@ -367,7 +367,7 @@ struct row {
 static void note_port(struct rank *me, struct kl_bootstrap *b)
 {
     static int port, changes;
-    int mine = kl_address_port(&b->cards[me->config.rank].address[0]);
+    int mine = kl_address_port(&b->address_records[me->config.rank].address[0]);
 
     changes += port != mine;
     must(changes < IN_A_ROW / 20);

@@ -51,7 +51,7 @@ void kl_processes_list(const int32_t *of_rank, int nranks, int n, int32_t *first
     first[0] = 0;
 }
 
-ncclResult_t kl_processes_find(const struct kl_address_record *cards, int nranks, struct kl_processes *p)
+ncclResult_t kl_processes_find(const struct kl_address_record *address_records, int nranks, struct kl_processes *p)
 {
     size_t n = (size_t)nranks;
     const struct kl_address_record **sorted = malloc(n * sizeof(const struct kl_address_record *));
@@ -64,7 +64,7 @@ ncclResult_t kl_processes_find(const struct kl_address_record *cards, int nranks
         kl_processes_fini(p);
         return KL_NOMEM("which ranks share a process");
     }
-    for (size_t r = 0; r < n; r++) sorted[r] = &cards[r];
+    for (size_t r = 0; r < n; r++) sorted[r] = &address_records[r];
     qsort(sorted, n, sizeof(const struct kl_address_record *), by_process);
     find_leaders(sorted, nranks, p->of_rank);
     free(sorted);

@@ -29,7 +29,8 @@ int kl_processes_number(int32_t *of_rank, int nranks);
 void kl_processes_list(const int32_t *of_rank, int nranks, int nprocesses, int32_t *first, int32_t *rank);
 
 /** From the address records of all ranks. */
-ncclResult_t kl_processes_find(const struct kl_address_record *cards, int nranks, struct kl_processes *processes);
+ncclResult_t kl_processes_find(const struct kl_address_record *address_records, int nranks,
+                               struct kl_processes *processes);
 
 /** Harmless on a zeroed one. */
 void kl_processes_fini(struct kl_processes *processes);

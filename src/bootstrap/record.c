@@ -19,22 +19,22 @@ static void get_text(struct kl_reader *r, char *text, size_t bytes, size_t room)
 
 /* ---- address record ---- */
 
-static void put_card(struct kl_writer *w, const struct kl_address_record *card)
+static void put_record(struct kl_writer *w, const struct kl_address_record *record)
 {
     char host[KL_HOST_TEXT] = "";
 
-    snprintf(host, sizeof host, "%s", card->host);
-    kl_put_u32(w, (uint32_t)card->rank);
-    kl_put_u64(w, card->pid);
+    snprintf(host, sizeof host, "%s", record->host);
+    kl_put_u32(w, (uint32_t)record->rank);
+    kl_put_u64(w, record->pid);
     kl_put_bytes(w, host, sizeof host);
     for (int i = 0; i < KL_ADDRESSES; i++) {
         unsigned char wire[KL_ADDRESS_WIRE] = {0};
-        if (i < card->naddresses) kl_address_pack(&card->address[i], wire);
+        if (i < record->naddresses) kl_address_pack(&record->address[i], wire);
         kl_put_bytes(w, wire, sizeof wire);
     }
 }
 
-static void get_address(struct kl_reader *r, struct kl_address_record *card)
+static void get_address(struct kl_reader *r, struct kl_address_record *record)
 {
     unsigned char wire[KL_ADDRESS_WIRE];
     union kl_address address;
@@ -43,37 +43,37 @@ static void get_address(struct kl_reader *r, struct kl_address_record *card)
     if (!kl_address_unpack(wire, &address))
         r->bad = true;
     else if (!kl_address_is_none(&address))
-        card->address[card->naddresses++] = address;
+        record->address[record->naddresses++] = address;
 }
 
-static void get_card(struct kl_reader *r, struct kl_address_record *card)
+static void get_record(struct kl_reader *r, struct kl_address_record *record)
 {
     char host[KL_HOST_TEXT];
 
-    memset(card, 0, sizeof *card);
+    memset(record, 0, sizeof *record);
     uint32_t rank = kl_get_u32(r);
     if (rank >= KL_MAX_RANKS) r->bad = true;
-    card->rank = (int)(rank % KL_MAX_RANKS);
-    card->pid = kl_get_u64(r);
+    record->rank = (int)(rank % KL_MAX_RANKS);
+    record->pid = kl_get_u64(r);
     kl_get_bytes(r, host, sizeof host);
     struct kl_reader text = kl_reader_on(host, sizeof host);
-    get_text(&text, card->host, strnlen(host, sizeof host), sizeof card->host);
+    get_text(&text, record->host, strnlen(host, sizeof host), sizeof record->host);
     r->bad |= text.bad;
-    for (int i = 0; i < KL_ADDRESSES; i++) get_address(r, card);
+    for (int i = 0; i < KL_ADDRESSES; i++) get_address(r, record);
 }
 
-void kl_address_record_encode(const struct kl_address_record *card, unsigned char wire[KL_ADDRESS_RECORD_WIRE])
+void kl_address_record_encode(const struct kl_address_record *record, unsigned char wire[KL_ADDRESS_RECORD_WIRE])
 {
     struct kl_writer w = kl_writer_on(wire, KL_ADDRESS_RECORD_WIRE);
 
-    put_card(&w, card);
+    put_record(&w, record);
 }
 
-bool kl_address_record_decode(const unsigned char wire[KL_ADDRESS_RECORD_WIRE], struct kl_address_record *card)
+bool kl_address_record_decode(const unsigned char wire[KL_ADDRESS_RECORD_WIRE], struct kl_address_record *record)
 {
     struct kl_reader r = kl_reader_on(wire, KL_ADDRESS_RECORD_WIRE);
 
-    get_card(&r, card);
+    get_record(&r, record);
     return !r.bad;
 }
 
@@ -85,8 +85,8 @@ void kl_announce_encode(const struct kl_announce *announce, unsigned char wire[K
 
     kl_put_u32(&w, (uint32_t)announce->nranks);
     kl_put_u32(&w, announce->library);
-    kl_put_u64(&w, announce->patience_ms);
-    put_card(&w, &announce->card);
+    kl_put_u64(&w, announce->timeout_ms);
+    put_record(&w, &announce->record);
 }
 
 bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *announce)
@@ -95,11 +95,11 @@ bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *anno
 
     uint32_t nranks = kl_get_u32(&r);
     announce->library = kl_get_u32(&r);
-    announce->patience_ms = kl_get_u64(&r);
-    get_card(&r, &announce->card);
+    announce->timeout_ms = kl_get_u64(&r);
+    get_record(&r, &announce->record);
     if (r.bad || r.at != r.end || !nranks || nranks > KL_MAX_RANKS) return false;
     announce->nranks = (int)nranks;
-    return announce->card.rank < announce->nranks && announce->card.naddresses;
+    return announce->record.rank < announce->nranks && announce->record.naddresses;
 }
 
 /* ---- introduction ---- */
@@ -131,14 +131,14 @@ static void get_placement(struct kl_reader *r, struct kl_placement *l)
 
 void kl_introduction_encode(const struct kl_introduction *introduction, unsigned char *wire)
 {
-    int ncards = introduction->npartners + introduction->nleaders;
-    struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(ncards));
+    int nrecords = introduction->npartners + introduction->nleaders;
+    struct kl_writer w = kl_writer_on(wire, KL_INTRODUCTION_WIRE(nrecords));
 
     kl_put_bytes(&w, introduction->session, KL_SESSION);
     put_placement(&w, &introduction->placement);
     kl_put_u32(&w, (uint32_t)introduction->npartners);
     kl_put_u32(&w, (uint32_t)introduction->nleaders);
-    for (int i = 0; i < ncards; i++) put_card(&w, &introduction->partner[i]);
+    for (int i = 0; i < nrecords; i++) put_record(&w, &introduction->partner[i]);
 }
 
 bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introduction *introduction)
@@ -151,7 +151,7 @@ bool kl_introduction_decode(const void *wire, size_t bytes, struct kl_introducti
     introduction->nleaders = get_below(&r, KL_MAX_PARTNERS + 1);
     int n = introduction->npartners + introduction->nleaders;
     if (r.bad || bytes != KL_INTRODUCTION_WIRE(n)) return false;
-    for (int i = 0; i < n; i++) get_card(&r, &introduction->partner[i]);
+    for (int i = 0; i < n; i++) get_record(&r, &introduction->partner[i]);
     return !r.bad;
 }
 

@@ -31,9 +31,9 @@ struct kl_address_record {
 /** Announcement, rank to root. */
 struct kl_announce {
     int nranks;
-    uint32_t library;     /* version of the library */
-    uint64_t patience_ms; /* how long the rank waits for the others */
-    struct kl_address_record card;
+    uint32_t library;    /* version of the library */
+    uint64_t timeout_ms; /* how long the rank waits for the others */
+    struct kl_address_record record;
 };
 #define KL_ANNOUNCE_WIRE (4 + 4 + 8 + KL_ADDRESS_RECORD_WIRE)
 
@@ -53,7 +53,7 @@ struct kl_introduction {
     int npartners, nleaders;
     struct kl_address_record partner[2 * KL_MAX_PARTNERS]; /* partners, then leaders */
 };
-#define KL_INTRODUCTION_WIRE(ncards) (KL_SESSION + 4 * 4 + 2 * 4 + (size_t)(ncards)*KL_ADDRESS_RECORD_WIRE)
+#define KL_INTRODUCTION_WIRE(nrecords) (KL_SESSION + 4 * 4 + 2 * 4 + (size_t)(nrecords)*KL_ADDRESS_RECORD_WIRE)
 
 /** Failure notice. */
 struct kl_notice {
@@ -63,8 +63,8 @@ struct kl_notice {
 };
 #define KL_NOTICE_WIRE_MAX (4 + 4 + KL_ERROR_TEXT)
 
-void kl_address_record_encode(const struct kl_address_record *card, unsigned char wire[KL_ADDRESS_RECORD_WIRE]);
-bool kl_address_record_decode(const unsigned char wire[KL_ADDRESS_RECORD_WIRE], struct kl_address_record *card);
+void kl_address_record_encode(const struct kl_address_record *record, unsigned char wire[KL_ADDRESS_RECORD_WIRE]);
+bool kl_address_record_decode(const unsigned char wire[KL_ADDRESS_RECORD_WIRE], struct kl_address_record *record);
 
 void kl_announce_encode(const struct kl_announce *announce, unsigned char wire[KL_ANNOUNCE_WIRE]);
 bool kl_announce_decode(const void *wire, size_t bytes, struct kl_announce *announce);

@@ -86,13 +86,13 @@ static void *relay_main(void *arg)
 static int connect_through_a_relay(int fd, const struct sockaddr *to, socklen_t bytes)
 {
     struct passage *p = calloc(1, sizeof *p);
-    const bool door = to->sa_family == AF_UNIX;
+    const bool local = to->sa_family == AF_UNIX;
     struct sockaddr_in lo = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_storage here = {.ss_family = AF_UNIX}; /* bound without a name, it becomes an abstract address */
-    socklen_t here_bytes = door ? sizeof(sa_family_t) : sizeof lo;
+    socklen_t here_bytes = local ? sizeof(sa_family_t) : sizeof lo;
 
     must(p && relay.n < PASSAGES);
-    if (!door) memcpy(&here, &lo, sizeof lo);
+    if (!local) memcpy(&here, &lo, sizeof lo);
     memcpy(&p->to, to, bytes);
     p->bytes = bytes;
     p->listener = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -164,8 +164,10 @@ static ncclResult_t call_root(struct kl_bootstrap *b, const struct kl_id *id, ui
 
 static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, const struct kl_io_wait *wait)
 {
-    struct kl_announce a = {
-        .nranks = b->nranks, .library = NCCL_VERSION_CODE, .patience_ms = b->timeout_ms, .card = b->cards[b->rank]};
+    struct kl_announce a = {.nranks = b->nranks,
+                            .library = NCCL_VERSION_CODE,
+                            .timeout_ms = b->timeout_ms,
+                            .record = b->address_records[b->rank]};
     struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
     unsigned char body[KL_ANNOUNCE_WIRE], bytes[KL_FRAME_SEALED(KL_ANNOUNCE_WIRE)];
 
@@ -179,8 +181,8 @@ static enum kl_io announce(struct kl_bootstrap *b, struct kl_connection *root, c
 }
 
 /* `*frame` is NULL on a fault, or on any result but KL_IO_DONE. */
-static enum kl_io hear_root(const struct kl_connection *root, const struct kl_io_wait *wait, struct kl_frame **frame,
-                            enum kl_frame_fault *fault)
+static enum kl_io receive_from_root(const struct kl_connection *root, const struct kl_io_wait *wait,
+                                    struct kl_frame **frame, enum kl_frame_fault *fault)
 {
     struct kl_assembler assembler = {.seal = root->in};
     enum kl_io io = KL_IO_DONE;
@@ -220,10 +222,10 @@ static ncclResult_t introduced(struct kl_bootstrap *b, const struct kl_id *id, c
     if (l->nprocesses > b->nranks || l->nmembers > b->nranks || introduction.nleaders != nleaders) return no_sense(b);
     b->placement = *l;
     for (int i = 0; i < introduction.npartners + nleaders; i++) {
-        const struct kl_address_record *card = &introduction.partner[i];
-        if (card->rank >= b->nranks || card->rank == b->rank) return no_sense(b);
-        b->cards[card->rank] = *card;
-        if (i >= introduction.npartners) b->leaders[i - introduction.npartners] = card->rank;
+        const struct kl_address_record *record = &introduction.partner[i];
+        if (record->rank >= b->nranks || record->rank == b->rank) return no_sense(b);
+        b->address_records[record->rank] = *record;
+        if (i >= introduction.npartners) b->leaders[i - introduction.npartners] = record->rank;
     }
     b->key = kl_key_derive(&id->secret, "kolo peer", introduction.session, sizeof introduction.session);
     return ncclSuccess;
@@ -263,7 +265,7 @@ static ncclResult_t talk(struct kl_bootstrap *b, const struct kl_id *id, struct 
     b->announced = true; /* or a part of it was sent */
     enum kl_io io = announce(b, root, &wait);
     wait.deadline = deadline + GRACE_MS * 1000000ull;
-    if (!io) io = hear_root(root, &wait, &frame, &fault);
+    if (!io) io = receive_from_root(root, &wait, &frame, &fault);
     if (io) return root_timed_out(b, id, io);
     if (fault) return bad_frame(b, id, fault);
     ncclResult_t rc = introduced(b, id, frame);

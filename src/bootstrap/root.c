@@ -51,15 +51,15 @@ struct kl_root {
     struct kl_loop *loop;
     struct kl_source *clock; /* armed with the deadline, while a rank waits */
     uint64_t deadline;       /* the least patient_ms of all announcements, from its arrival */
-    uint64_t patience_ms;
+    uint64_t timeout_ms;
     struct visitor *visitors;
     int nranks; /* 0 until the first announcement */
     int nannounced;
-    int ndone;                       /* announced visitors whose connection has ended: answered, or lost */
-    uint32_t library;                /* library version of the first rank */
-    struct kl_address_record first;  /* record of the first rank that announced */
-    struct kl_address_record *cards; /* by rank; those without an address have not announced */
-    bool introduced;                 /* all have announced; answers may still be on their way */
+    int ndone;                                 /* announced visitors whose connection has ended: answered, or lost */
+    uint32_t library;                          /* library version of the first rank */
+    struct kl_address_record first;            /* record of the first rank that announced */
+    struct kl_address_record *address_records; /* by rank; those without an address have not announced */
+    bool introduced;                           /* all have announced; answers may still be on their way */
     bool failed;
     struct kl_notice failure;
     struct kl_acceptor *acceptor;    /* NULL when no longer listening */
@@ -126,7 +126,7 @@ static void root_free(struct kl_root *root)
     kl_key_wipe(&root->id.secret);
     pthread_cond_destroy(&root->changed);
     pthread_mutex_destroy(&root->lock);
-    free(root->cards);
+    free(root->address_records);
     free(root);
     kl_loop_unref(loop);
 }
@@ -190,14 +190,14 @@ static void introduce(struct visitor *v, const struct kl_processes *p, struct kl
     struct kl_root *root = v->root;
     int partner[KL_MAX_PARTNERS], n = kl_partners(v->rank, root->nranks, partner);
     unsigned char wire[KL_INTRODUCTION_WIRE(2 * KL_MAX_PARTNERS)];
-    struct kl_address_record *card = introduction->partner;
+    struct kl_address_record *record = introduction->partner;
 
     introduction->placement = kl_processes_placement(p, v->rank);
     introduction->npartners = n;
-    for (int i = 0; i < n; i++) *card++ = root->cards[partner[i]];
+    for (int i = 0; i < n; i++) *record++ = root->address_records[partner[i]];
     n = introduction->placement.place ? 0 : kl_partners(introduction->placement.process, p->n, partner);
     introduction->nleaders = n;
-    for (int i = 0; i < n; i++) *card++ = root->cards[kl_processes_leader(p, partner[i])];
+    for (int i = 0; i < n; i++) *record++ = root->address_records[kl_processes_leader(p, partner[i])];
     kl_introduction_encode(introduction, wire);
     answer(v, KL_FRAME_INTRODUCE, wire, KL_INTRODUCTION_WIRE(introduction->npartners + introduction->nleaders));
 }
@@ -229,7 +229,7 @@ static void fail(struct kl_root *root, int culprit, ncclResult_t code, const cha
     snprintf(root->failure.text, sizeof root->failure.text, "%s", text);
     KL_INFO(KL_BOOTSTRAP, "the rendezvous failed: %s", text);
     remove_file(root);
-    kl_source_deadline(root->clock, kl_deadline_in_ms(root->nranks ? root->patience_ms : TELL_MS));
+    kl_source_deadline(root->clock, kl_deadline_in_ms(root->nranks ? root->timeout_ms : TELL_MS));
     for (struct visitor *v = root->visitors, *next; v; v = next) {
         next = v->next;
         if (v->rank >= 0) refuse(v);
@@ -242,7 +242,7 @@ static bool is_missing(const void *ctx, int rank)
 {
     const struct kl_root *root = ctx;
 
-    return !root->cards[rank].naddresses;
+    return !root->address_records[rank].naddresses;
 }
 
 static void name_the_missing(struct kl_root *root)
@@ -255,14 +255,14 @@ static void name_the_missing(struct kl_root *root)
     snprintf(text, sizeof text,
              "%d of %d ranks did not join within %g s: rank%s %s; see whether %s started, or raise "
              "KOLO_BOOTSTRAP_TIMEOUT%s%s",
-             n, root->nranks, (double)root->patience_ms / 1000, n > 1 ? "s" : "", ranks, n > 1 ? "they" : "it",
+             n, root->nranks, (double)root->timeout_ms / 1000, n > 1 ? "s" : "", ranks, n > 1 ? "they" : "it",
              told ? "; " : "", told ? declined : "");
     fail(root, first, ncclRemoteError, text);
 }
 
-static void card_text(const struct kl_address_record *card, char text[128])
+static void record_text(const struct kl_address_record *record, char text[128])
 {
-    snprintf(text, 128, "rank %d (host %s, pid %llu)", card->rank, card->host, (unsigned long long)card->pid);
+    snprintf(text, 128, "rank %d (host %s, pid %llu)", record->rank, record->host, (unsigned long long)record->pid);
 }
 
 /* All ranks stay connected until the last has announced: a limit of 1024 open files is too low for that many ranks. */
@@ -283,12 +283,12 @@ static void need_descriptors(struct kl_root *root)
 static bool begin(struct kl_root *root, const struct kl_announce *a)
 {
     if (root->nranks) return true;
-    root->cards = calloc((size_t)a->nranks, sizeof *root->cards);
-    if (!root->cards) return false;
+    root->address_records = calloc((size_t)a->nranks, sizeof *root->address_records);
+    if (!root->address_records) return false;
     root->nranks = a->nranks;
     root->library = a->library;
-    root->first = a->card;
-    root->patience_ms = a->patience_ms;
+    root->first = a->record;
+    root->timeout_ms = a->timeout_ms;
     need_descriptors(root);
     if (!root->failed) kl_acceptor_expect(root->acceptor, root->nranks);
     return true;
@@ -297,11 +297,11 @@ static bool begin(struct kl_root *root, const struct kl_announce *a)
 /* If an announcement contradicts earlier ones, fail. */
 static bool contradicts(struct kl_root *root, const struct kl_announce *a)
 {
-    const struct kl_address_record *same = a->nranks == root->nranks ? &root->cards[a->card.rank] : NULL;
+    const struct kl_address_record *same = a->nranks == root->nranks ? &root->address_records[a->record.rank] : NULL;
     char text[KL_ERROR_TEXT] = "", me[128], other[128];
 
-    card_text(&a->card, me);
-    card_text(same && same->naddresses ? same : &root->first, other);
+    record_text(&a->record, me);
+    record_text(same && same->naddresses ? same : &root->first, other);
     if (a->library != root->library)
         snprintf(text, sizeof text, "%s runs version %u of the library, %s version %u; install the same on all hosts",
                  me, a->library, other, root->library);
@@ -310,8 +310,8 @@ static bool contradicts(struct kl_root *root, const struct kl_announce *a)
                  other, root->nranks);
     else if (same->naddresses)
         snprintf(text, sizeof text, "%s and %s both joined as rank %d; give each process its own rank", other, me,
-                 a->card.rank);
-    if (*text) fail(root, a->card.rank, ncclInvalidUsage, text);
+                 a->record.rank);
+    if (*text) fail(root, a->record.rank, ncclInvalidUsage, text);
     return *text;
 }
 
@@ -319,7 +319,7 @@ static void all_have_come(struct kl_root *root)
 {
     struct kl_processes processes;
 
-    if (kl_processes_find(root->cards, root->nranks, &processes)) {
+    if (kl_processes_find(root->address_records, root->nranks, &processes)) {
         fail(root, -1, ncclSystemError, "the rendezvous has no memory to introduce the ranks to each other");
         return;
     }
@@ -327,33 +327,33 @@ static void all_have_come(struct kl_root *root)
     kl_processes_fini(&processes);
 }
 
-static void set_deadline(struct kl_root *root, uint64_t patience_ms)
+static void set_deadline(struct kl_root *root, uint64_t timeout_ms)
 {
-    uint64_t deadline = kl_deadline_in_ms(patience_ms);
+    uint64_t deadline = kl_deadline_in_ms(timeout_ms);
 
     if (root->nannounced > 1 && deadline >= root->deadline) return;
     root->deadline = deadline;
-    root->patience_ms = patience_ms;
+    root->timeout_ms = timeout_ms;
     kl_source_deadline(root->clock, deadline);
 }
 
 /* False: not an announcement. Otherwise the visitor may have ended. */
-static bool hear(struct visitor *v, const struct kl_frame *f)
+static bool on_frame(struct visitor *v, const struct kl_frame *f)
 {
     struct kl_root *root = v->root;
     struct kl_announce a;
 
     if (f->head.type != KL_FRAME_ANNOUNCE || !kl_announce_decode(f->body, f->head.length, &a)) return false;
-    if (a.patience_ms > WAIT_LIMIT_MAX_MS) a.patience_ms = WAIT_LIMIT_MAX_MS;
+    if (a.timeout_ms > WAIT_LIMIT_MAX_MS) a.timeout_ms = WAIT_LIMIT_MAX_MS;
     if (!begin(root, &a)) return false;
-    v->rank = a.card.rank;
+    v->rank = a.record.rank;
     kl_source_deadline(v->source, KL_NO_DEADLINE);
     if (root->failed) {
         refuse(v);
     } else if (!contradicts(root, &a)) {
-        root->cards[v->rank] = a.card;
+        root->address_records[v->rank] = a.record;
         root->nannounced++;
-        set_deadline(root, a.patience_ms);
+        set_deadline(root, a.timeout_ms);
         if (root->nannounced == root->nranks) all_have_come(root);
     }
     return true;
@@ -369,7 +369,7 @@ static void lost(struct visitor *v)
 
     visitor_end(v);
     if (rank < 0 || root->failed || root->introduced) return;
-    card_text(&root->cards[rank], who);
+    record_text(&root->address_records[rank], who);
     snprintf(text, sizeof text, "%s has gone again while the other ranks were joining", who);
     fail(root, rank, ncclRemoteError, text);
 }
@@ -413,7 +413,7 @@ static void listen_to(struct visitor *v)
             lost(v);
         if (fault) return;
         if (!frame) continue;
-        bool heard = hear(v, frame);
+        bool heard = on_frame(v, frame);
         free(frame);
         if (!heard) lost(v);
         return;

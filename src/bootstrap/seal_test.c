@@ -369,7 +369,7 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
     static unsigned char body[LONG];
     struct kl_outbox out = {.seal = {.key = {{9}}}};
     struct kl_assembler a = {.seal = {.key = {{9}}}};
-    struct kl_queued_frame *lent = NULL;
+    struct kl_queued_frame *borrowed = NULL;
     int ends[2], seen = 0;
     bool gone = false;
 
@@ -379,7 +379,7 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
     for (uint32_t i = 0; i < 12; i++) {
         struct kl_frame_head head = {.type = KL_FRAME_DATA, .tag = i, .length = i % 3 ? i : LONG - i};
         if (i == 3)
-            lent = kl_outbox_add_borrowed(&out, &head, body);
+            borrowed = kl_outbox_add_borrowed(&out, &head, body);
         else
             assert_true(kl_outbox_add(&out, &head, body));
     }
@@ -388,9 +388,9 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
         size_t room;
         int err = kl_outbox_flush(&out, ends[0], &gone);
         assert_true(!err || err == EAGAIN);
-        if (seen == 3 && lent && a.frame) { /* partly written */
-            assert_true(kl_outbox_reclaim(&out, lent));
-            lent = NULL;
+        if (seen == 3 && borrowed && a.frame) { /* partly written */
+            assert_true(kl_outbox_reclaim(&out, borrowed));
+            borrowed = NULL;
         }
         unsigned char *to = kl_assembler_room(&a, &room);
         ssize_t n = recv(ends[1], to, room, 0);
@@ -403,7 +403,7 @@ static void an_outbox_seals_in_the_order_in_which_it_sends(void **state)
         free(f);
         seen++;
     }
-    assert_null(lent);
+    assert_null(borrowed);
     kl_assembler_fini(&a);
     kl_outbox_fini(&out);
     close(ends[0]);

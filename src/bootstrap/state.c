@@ -33,8 +33,8 @@ ncclResult_t kl_state_create(int rank, int nranks, struct kl_bootstrap **out)
     b->awaited = b->waits_for = -1;
     init_lock(b);
     b->contacts = calloc((size_t)nranks, sizeof *b->contacts);
-    b->cards = calloc((size_t)nranks, sizeof *b->cards);
-    if (!b->contacts || !b->cards) {
+    b->address_records = calloc((size_t)nranks, sizeof *b->address_records);
+    if (!b->contacts || !b->address_records) {
         kl_state_free(b);
         return KL_NOMEM("a bootstrap");
     }
@@ -57,7 +57,7 @@ void kl_state_free(struct kl_bootstrap *b)
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
     free(b->contacts);
-    free(b->cards);
+    free(b->address_records);
     free(b);
 }
 
@@ -98,11 +98,11 @@ struct kl_bootstrap_traffic kl_bootstrap_traffic(struct kl_bootstrap *b)
 
 const char *kl_rank_describe(const struct kl_bootstrap *b, int rank, char text[KL_RANK_DESCRIPTION])
 {
-    const struct kl_address_record *card = &b->cards[rank];
+    const struct kl_address_record *record = &b->address_records[rank];
 
-    if (card->host[0])
-        snprintf(text, KL_RANK_DESCRIPTION, "rank %d (host %s, pid %llu)", rank, card->host,
-                 (unsigned long long)card->pid);
+    if (record->host[0])
+        snprintf(text, KL_RANK_DESCRIPTION, "rank %d (host %s, pid %llu)", rank, record->host,
+                 (unsigned long long)record->pid);
     else
         snprintf(text, KL_RANK_DESCRIPTION, "rank %d", rank);
     return text;

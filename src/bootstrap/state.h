@@ -104,7 +104,7 @@ struct kl_bootstrap {
     bool announced;
     struct kl_address_record
         /* by rank; naddresses 0: not known yet. Under lock until all have joined; then owned by the process table */
-        *cards;
+        *address_records;
     struct kl_placement placement;
     int32_t leaders[KL_MAX_PARTNERS]; /* of a leader: the leaders of its process's partners (partners.h) */
     struct kl_process_table *table;   /* NULL until all have joined */

@@ -79,7 +79,8 @@ static void call_partners(struct kl_bootstrap *b, const struct kl_frame_head *he
 
     for (int i = 0; i < n; i++) {
         struct kl_contact *peer;
-        if (!b->cards[partner[i]].naddresses || kl_contact_make(b, partner[i], &peer) || peer->state != KL_LINK_NONE)
+        if (!b->address_records[partner[i]].naddresses || kl_contact_make(b, partner[i], &peer) ||
+            peer->state != KL_LINK_NONE)
             continue;
         /* on failure its answer is missing, as if the rank was silent */
         if (kl_link_post(peer, head, wire)) (void)kl_peer_connect_begin(peer);
@@ -215,7 +216,7 @@ static void on_clock(void *ctx, uint32_t events)
 
 /* ---- receiving ---- */
 
-static void hear_question(struct kl_contact *peer, const struct key *key)
+static void on_question(struct kl_contact *peer, const struct key *key)
 {
     struct kl_bootstrap *b = peer->bootstrap;
     struct kl_status_query *c = b->query;
@@ -229,7 +230,7 @@ static void hear_question(struct kl_contact *peer, const struct key *key)
     reply_own_status(b);
 }
 
-static void hear_answers(struct kl_contact *peer, const struct key *key, struct kl_reader *r)
+static void on_answers(struct kl_contact *peer, const struct key *key, struct kl_reader *r)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
@@ -265,8 +266,8 @@ void kl_status_query_on_frame(struct kl_contact *peer, const struct kl_frame *f)
 
     pthread_mutex_lock(&b->lock);
     if (f->head.type == KL_FRAME_BYE) on_final_status(peer, f);
-    if (!r.bad && f->head.type == KL_FRAME_STATUS_QUERY) hear_question(peer, &key);
-    if (!r.bad && f->head.type == KL_FRAME_STATUS_REPLIES) hear_answers(peer, &key, &r);
+    if (!r.bad && f->head.type == KL_FRAME_STATUS_QUERY) on_question(peer, &key);
+    if (!r.bad && f->head.type == KL_FRAME_STATUS_REPLIES) on_answers(peer, &key, &r);
     pthread_mutex_unlock(&b->lock);
 }
 

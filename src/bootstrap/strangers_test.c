@@ -34,7 +34,7 @@ static void talk_beside_strangers(struct rank *me, struct kl_bootstrap *b)
 {
     int fds[4];
 
-    annoy(&b->cards[b->rank].address[0], fds);
+    annoy(&b->address_records[b->rank].address[0], fds);
     gather_and_check(me, b);
     talk_to_all(me, b);
     close_all(fds);
@@ -105,7 +105,7 @@ static void impersonate(struct rank *me, struct kl_bootstrap *b, struct kl_conne
 
     (void)kl_bootstrap_barrier(b); /* rank 0 continues when all have joined; others may be told of the failure in it */
     if (me->config.rank) return;
-    c->fd = dial(&b->cards[b->rank].address[0]);
+    c->fd = dial(&b->address_records[b->rank].address[0]);
     must(shake_hands(c, &b->key, &hello, &outcome) == KL_IO_DONE);
     must(outcome == KL_ADMITTED);
 }
@@ -218,7 +218,7 @@ static void call_in_many_ways(struct rank *me, struct kl_bootstrap *b)
         enum kl_handshake_outcome outcome = 0;
 
         if (!c->right_key) key.bytes[0] ^= 1;
-        struct kl_connection connection = {.fd = dial(&b->cards[b->rank].address[0])};
+        struct kl_connection connection = {.fd = dial(&b->address_records[b->rank].address[0])};
         struct kl_hello hello = c->hello;
         hello.name += b->name; /* 1 is the name of another job */
         must(!shake_hands(&connection, &key, &hello, &outcome));

@@ -300,14 +300,14 @@ static inline ncclResult_t knock(const ncclUniqueId *bytes, int rank, struct kl_
 /* Announce a rank that listens on `address`, and return the connection to the root. */
 static inline int announce_somebody(const ncclUniqueId *id, int rank, int nranks, const union kl_address *address)
 {
-    struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .patience_ms = kolo_test_hang_ms()};
+    struct kl_announce a = {.nranks = nranks, .library = NCCL_VERSION_CODE, .timeout_ms = kolo_test_hang_ms()};
     struct kl_frame_head head = {.type = KL_FRAME_ANNOUNCE, .length = KL_ANNOUNCE_WIRE};
     unsigned char wire[KL_ANNOUNCE_WIRE], sealed[KL_FRAME_SEALED_HEAD];
     struct kl_io_wait wait = {.deadline = UINT64_MAX};
     struct kl_connection root;
 
     assert_int_equal(knock(id, rank, &root), ncclSuccess);
-    a.card = (struct kl_address_record){
+    a.record = (struct kl_address_record){
         .rank = rank, .pid = 77, .host = "elsewhere", .naddresses = 1, .address = {*address}};
     kl_announce_encode(&a, wire);
     kl_frame_seal_head(&root.out, &head, sealed);

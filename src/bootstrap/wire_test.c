@@ -136,19 +136,19 @@ static void an_assembler_refuses_what_is_too_long(void **state)
 
 /* ---- records ---- */
 
-static struct kl_address_record some_card(int rank)
+static struct kl_address_record some_record(int rank)
 {
-    struct kl_address_record card = {.rank = rank, .pid = 123456789012, .naddresses = 2};
+    struct kl_address_record record = {.rank = rank, .pid = 123456789012, .naddresses = 2};
 
-    snprintf(card.host, sizeof card.host, "host-%d", rank);
-    assert_int_equal(kl_address_parse("10.0.0.7:4660", &card.address[0]), ncclSuccess);
-    assert_int_equal(kl_address_parse("[fd00::7]:4661", &card.address[1]), ncclSuccess);
-    return card;
+    snprintf(record.host, sizeof record.host, "host-%d", rank);
+    assert_int_equal(kl_address_parse("10.0.0.7:4660", &record.address[0]), ncclSuccess);
+    assert_int_equal(kl_address_parse("[fd00::7]:4661", &record.address[1]), ncclSuccess);
+    return record;
 }
 
 static void announcements_survive(void **state)
 {
-    struct kl_announce a = {.nranks = 8, .library = 22809, .patience_ms = 60000, .card = some_card(7)}, b;
+    struct kl_announce a = {.nranks = 8, .library = 22809, .timeout_ms = 60000, .record = some_record(7)}, b;
     unsigned char wire[KL_ANNOUNCE_WIRE + 1];
 
     (void)state;
@@ -157,8 +157,8 @@ static void announcements_survive(void **state)
     assert_true(kl_announce_decode(wire, KL_ANNOUNCE_WIRE, &b));
     assert_int_equal(b.nranks, 8);
     assert_int_equal(b.library, 22809);
-    assert_int_equal(b.patience_ms, 60000);
-    assert_memory_equal(&a.card, &b.card, sizeof a.card);
+    assert_int_equal(b.timeout_ms, 60000);
+    assert_memory_equal(&a.record, &b.record, sizeof a.record);
     for (size_t n = 0; n <= sizeof wire; n++) assert_int_equal(kl_announce_decode(wire, n, &b), n == KL_ANNOUNCE_WIRE);
 }
 
@@ -180,9 +180,9 @@ static void announcements_out_of_range_are_refused(void **state)
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_announce a = {.nranks = c->nranks, .card = some_card(c->rank)};
+        struct kl_announce a = {.nranks = c->nranks, .record = some_record(c->rank)};
         unsigned char wire[KL_ANNOUNCE_WIRE];
-        a.card.naddresses = c->naddresses;
+        a.record.naddresses = c->naddresses;
         kl_announce_encode(&a, wire);
         expect_case(c->label, !kl_announce_decode(wire, sizeof wire, &a));
     }
@@ -196,23 +196,23 @@ static void introductions_survive(void **state)
 
     (void)state;
     memset(a.session, 0xab, sizeof a.session);
-    for (int i = 0; i < 2 * KL_MAX_PARTNERS; i++) a.partner[i] = some_card(i);
+    for (int i = 0; i < 2 * KL_MAX_PARTNERS; i++) a.partner[i] = some_record(i);
     FOR_EACH_CASE(n, counts)
     {
         FOR_EACH_CASE(m, counts)
         {
-            size_t ncards = (size_t)(*n + *m);
+            size_t nrecords = (size_t)(*n + *m);
             a.npartners = *n;
             a.nleaders = *m;
             kl_introduction_encode(&a, wire);
-            assert_true(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards), &b));
+            assert_true(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(nrecords), &b));
             assert_int_equal(b.npartners, *n);
             assert_int_equal(b.nleaders, *m);
             assert_memory_equal(b.session, a.session, sizeof a.session);
             assert_memory_equal(&b.placement, &a.placement, sizeof a.placement);
-            assert_memory_equal(b.partner, a.partner, ncards * sizeof a.partner[0]);
-            assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards) + 1, &b));
-            assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(ncards) - 1, &b));
+            assert_memory_equal(b.partner, a.partner, nrecords * sizeof a.partner[0]);
+            assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(nrecords) + 1, &b));
+            assert_false(kl_introduction_decode(wire, KL_INTRODUCTION_WIRE(nrecords) - 1, &b));
         }
     }
     wire[KL_SESSION + 16] = KL_MAX_PARTNERS + 1; /* partners, behind four numbers of the placement */

@@ -21,11 +21,11 @@
 enum { STOPPED_MS = 1000 }; /* a rank that takes longer for a piece has been stopped or killed */
 
 /** Sent by the first member to the others. Raw bytes between processes of one job. */
-struct card {
+struct connect_info {
     uint64_t bytes; /* of the segment */
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
 };
-_Static_assert(sizeof(struct card) == 32, "wire format");
+_Static_assert(sizeof(struct connect_info) == 32, "wire format");
 
 static size_t marks_bytes(const struct kl_arena *a)
 {
@@ -49,10 +49,10 @@ static void lay_out(struct kl_arena *a, void *base)
 static ncclResult_t invite(const struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
-    struct card card = {.bytes = segment_bytes(a), .ticket = *kl_shm_region_export_handle(a->region)};
+    struct connect_info info = {.bytes = segment_bytes(a), .handle = *kl_shm_region_export_handle(a->region)};
 
     for (int i = 0; i < c->n; i++)
-        if (i != c->own) KL_TRY(kl_bootstrap_post(c->bootstrap, c->ranks[i], c->tag, &card, sizeof card));
+        if (i != c->own) KL_TRY(kl_bootstrap_post(c->bootstrap, c->ranks[i], c->tag, &info, sizeof info));
     return ncclSuccess;
 }
 
@@ -62,8 +62,8 @@ static ncclResult_t map_own(struct kl_arena *a)
 {
     if (a->map) return ncclSuccess;
     KL_TRY(kl_fdmap_get(kl_shm_region_export_handle(a->region), segment_bytes(a),
-                        kl_deadline_in_ms(a->config.patience_ms), &a->request, &a->map));
-    kl_shm_region_unmap(a->region); /* its own: a board is large */
+                        kl_deadline_in_ms(a->config.timeout_ms), &a->request, &a->map));
+    kl_shm_region_unmap(a->region); /* its own: an exchange is large */
     lay_out(a, kl_fdmap_base(a->map));
     return ncclSuccess;
 }
@@ -89,17 +89,17 @@ static ncclResult_t await_replies(struct kl_arena *a)
 static ncclResult_t await_connect_info(struct kl_arena *a)
 {
     const struct kl_arena_config *c = &a->config;
-    struct card card;
+    struct connect_info info;
     bool here;
 
-    KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], c->tag, &card, sizeof card, &here));
+    KL_TRY(kl_bootstrap_poll(c->bootstrap, c->ranks[0], c->tag, &info, sizeof info, &here));
     if (!here) return ncclInProgress;
-    if (card.bytes != segment_bytes(a))
+    if (info.bytes != segment_bytes(a))
         return KL_FAIL(
             ncclInternalError,
             "rank %d shares %llu bytes where rank %d expects %zu: do all ranks have the same NCCL_* settings?",
-            c->ranks[0], (unsigned long long)card.bytes, c->ranks[c->own], segment_bytes(a));
-    a->ticket = card.ticket;
+            c->ranks[0], (unsigned long long)info.bytes, c->ranks[c->own], segment_bytes(a));
+    a->handle = info.handle;
     a->invited = true;
     return ncclSuccess;
 }
@@ -125,7 +125,7 @@ static ncclResult_t map_it(struct kl_arena *a)
     if (a->doubt && !kl_deadline_passed(a->doubt)) return fail_with_reason(a);
     int quiet = kl_error_quiet(1);
     ncclResult_t rc =
-        kl_fdmap_get(&a->ticket, segment_bytes(a), kl_deadline_in_ms(c->patience_ms), &a->request, &a->map);
+        kl_fdmap_get(&a->handle, segment_bytes(a), kl_deadline_in_ms(c->timeout_ms), &a->request, &a->map);
     kl_error_quiet(quiet);
     if (!rc || rc == ncclInProgress) return rc;
     if (rc == ncclRemoteError && !a->doubt) return fail_with_reason(a);

@@ -3,15 +3,15 @@
  * arena.h - memory that several ranks of a host map, each at its own address: for algorithms that exchange data through
  * common memory.
  *
- * The first of them makes it; cards and replies travel through the bootstrap, as for connections:
+ * The first of them makes it; connect info and replies travel through the bootstrap, as for connections:
  *
- *     first:   begin: make it, post a card to every other -> wait for all replies -> withdraw the offer, ready
- *     others:  begin                                      -> wait for the card    -> map it, post the reply, ready
+ *     first:   begin: make it, post the info to all others -> wait for all replies -> withdraw the offer, ready
+ *     others:  begin                                       -> wait for the info    -> map it, post the reply, ready
  *
  * Contents: zero at first. Pages are allocated when touched. In front of it each member has a line with a flag that
  *           it has left.
  * Errors:   as the bootstrap, segments and descriptors; ncclInternalError when members expect another size.
- * Lending:  members may publish in it the addresses of their own memory, and others then read and write there, a piece
+ * Own memory: members may publish in it the addresses of their own memory, and others then read and write there, a piece
  *           at a time, each between kl_arena_touch and kl_arena_untouch. A member that has failed revokes its memory:
  *           when that returns no rank touches it.
  * Threads:  one at a time, per rank.
@@ -47,7 +47,7 @@ struct kl_arena_config {
     int n, own;                     /* number of members, and this rank's index */
     uint32_t tag;                   /* of the messages; no other arena of these ranks has it */
     size_t bytes;
-    uint64_t patience_ms; /* limit for mapping the offered memory */
+    uint64_t timeout_ms; /* limit for mapping the offered memory */
 };
 
 struct kl_arena {
@@ -57,7 +57,7 @@ struct kl_arena {
     bool ready;                 /* all members that matter to this rank have mapped it */
     int answered;               /* to the first: members, in order */
     struct kl_shm_region *region;
-    struct kl_fd_export_handle ticket; /* of others: once invited */
+    struct kl_fd_export_handle handle; /* of others: once invited */
     bool invited;
     uint64_t doubt; /* how long to wait for the reason why the memory is unreachable; 0: it is not */
     struct kl_fd_request *request;

@@ -20,7 +20,7 @@ static struct kl_arena_config config_of(struct rank *me, struct kl_bootstrap *b,
                                     .own = me->config.rank,
                                     .tag = TAG,
                                     .bytes = bytes,
-                                    .patience_ms = kolo_test_hang_ms()};
+                                    .timeout_ms = kolo_test_hang_ms()};
 }
 
 static ncclResult_t progress_until_ready(struct kl_arena *a)
@@ -116,16 +116,16 @@ static void unreachable_memory_names_its_owner(void **state)
     run_job(2, find_the_offer_withdrawn);
 }
 
-/* ---- lending ---- */
+/* ---- revoking ---- */
 
-struct lending {
+struct revoker {
     struct kl_arena arena;
     _Atomic bool revoked;
 };
 
 static void *take_back(void *arg)
 {
-    struct lending *l = arg;
+    struct revoker *l = arg;
 
     kl_arena_revoke(&l->arena);
     kl_store_release(&l->revoked, true);
@@ -135,7 +135,7 @@ static void *take_back(void *arg)
 static void revoking_waits_for_a_touched_piece(void **state)
 {
     static struct kl_arena_mark mark[2];
-    struct lending l = {.arena = {.config = {.own = 1, .n = 2}, .mark = mark}};
+    struct revoker l = {.arena = {.config = {.own = 1, .n = 2}, .mark = mark}};
     pthread_t thread;
 
     (void)state;

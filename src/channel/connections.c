@@ -25,7 +25,7 @@ struct connection {
     uint64_t doubt; /* how long to wait for the reason why the peer's memory is unreachable; 0: it is reachable */
     uint64_t left;  /* how long to wait for messages of a peer that has left; 0: it has not */
     union {         /* once answered: the peer's message */
-        struct kl_address_record card;
+        struct kl_connect_info info;
         struct kl_connect_reply reply;
     };
     struct connection *next; /* in a list of connections that are not ready */
@@ -139,11 +139,11 @@ static ncclResult_t add(struct kl_connections *cs, const struct kl_edge *edge, s
 static ncclResult_t set_up(struct kl_connections *cs, struct connection *c)
 {
     const struct kl_transport *transport = c->connector.transport;
-    struct kl_address_record card = {.transport = c->transport, .version = KL_CONNECT_INFO_VERSION};
+    struct kl_connect_info info = {.transport = c->transport, .version = KL_CONNECT_INFO_VERSION};
 
-    KL_TRY(transport->setup(&c->connector, c->connector.shape, &card));
-    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CONNECT_INFO), &card,
-                             sizeof card);
+    KL_TRY(transport->setup(&c->connector, c->connector.shape, &info));
+    return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CONNECT_INFO), &info,
+                             sizeof info);
 }
 
 static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
@@ -157,17 +157,17 @@ static ncclResult_t begin(struct kl_connections *cs, struct connection *c)
 
 static uint64_t deadline_of(const struct kl_connections *cs)
 {
-    return kl_deadline_in_ms(cs->config.patience_ms);
+    return kl_deadline_in_ms(cs->config.timeout_ms);
 }
 
-static ncclResult_t check_card(const struct kl_connections *cs, const struct connection *c,
-                               const struct kl_address_record *card)
+static ncclResult_t check_info(const struct kl_connections *cs, const struct connection *c,
+                               const struct kl_connect_info *info)
 {
-    if (card->version == KL_CONNECT_INFO_VERSION && card->transport == c->transport) return ncclSuccess;
+    if (info->version == KL_CONNECT_INFO_VERSION && info->transport == c->transport) return ncclSuccess;
     return KL_FAIL(ncclInternalError,
                    "rank %d chose transport %u for the connection from rank %d, which chose %s: do NCCL_P2P_* and "
                    "NCCL_SHM_* agree on all ranks?",
-                   c->edge.peer, card->transport, cs->config.rank, c->connector.transport->name);
+                   c->edge.peer, info->transport, cs->config.rank, c->connector.transport->name);
 }
 
 /* Has the peer's message arrived? ncclInProgress: not yet. */
@@ -209,7 +209,7 @@ static ncclResult_t reach(struct kl_connections *cs, struct connection *c, struc
     if (c->doubt && !kl_deadline_passed(c->doubt)) return fail_with_reason(cs, c);
     int quiet = kl_error_quiet(1);
     ncclResult_t rc = c->edge.sends
-                          ? t->connect(&c->connector, &c->card, deadline_of(cs), reply)
+                          ? t->connect(&c->connector, &c->info, deadline_of(cs), reply)
                           : t->settle(&c->connector, t->progress ? KL_NO_DEADLINE : deadline_of(cs), &c->reply);
     kl_error_quiet(quiet);
     if (!rc || rc == ncclInProgress) return rc;
@@ -222,8 +222,8 @@ static ncclResult_t try_to_send(struct kl_connections *cs, struct connection *c)
 {
     struct kl_connect_reply reply = {.pool_bytes = 0};
 
-    KL_TRY(await(cs, c, KL_TAG_CONNECT_INFO, &c->card, sizeof c->card));
-    KL_TRY(check_card(cs, c, &c->card));
+    KL_TRY(await(cs, c, KL_TAG_CONNECT_INFO, &c->info, sizeof c->info));
+    KL_TRY(check_info(cs, c, &c->info));
     KL_TRY(reach(cs, c, &reply));
     if (c->connector.transport->progress) return ncclSuccess;
     return kl_bootstrap_post(cs->config.bootstrap, c->edge.peer, tag_of(&c->edge, KL_TAG_CONNECT_REPLY), &reply,
@@ -349,7 +349,7 @@ ncclResult_t kl_connections_get_arena(struct kl_connections *cs, const int32_t *
         .own = own,
         .tag = KL_TAG_ARENA + cs->narenas,
         .bytes = bytes,
-        .patience_ms = cs->config.patience_ms,
+        .timeout_ms = cs->config.timeout_ms,
     };
     struct kl_arena *a = kl_inject_calloc(1, sizeof *a);
 
@@ -418,7 +418,7 @@ ncclResult_t kl_connections_get_reducer(struct kl_connections *cs, enum kl_edge_
         .id = tag_of(&edge, 0),
         .tag = tag_of(&edge, KL_TAG_REDUCER),
         .shape = &cs->config.shape[KL_EDGE_COLL],
-        .patience_ms = cs->config.patience_ms,
+        .timeout_ms = cs->config.timeout_ms,
     };
     struct kl_reducer *r = find_reducer(cs, use, channel);
 
@@ -470,7 +470,7 @@ static ncclResult_t relay(struct kl_connections *cs)
         .nranks = c->nranks,
         .senders = c->senders,
         .nsenders = c->nsenders,
-        .patience_ms = c->patience_ms,
+        .timeout_ms = c->timeout_ms,
         .fail = c->fail,
         .ctx = c->ctx,
     };

@@ -7,8 +7,8 @@
  * for the connector calls kl_connections_progress. Cards and replies (transport.h) travel through the bootstrap, which
  * keeps them until the other end needs the edge as well.
  *
- *     receiver:  begin: set up, post the card -> wait for the reply -> settle, ready
- *     sender:    begin: watch the peer        -> wait for the card  -> connect, post the reply, ready
+ *     receiver:  begin: set up, post the connect info -> wait for the reply -> settle, ready
+ *     sender:    begin: watch the peer        -> wait for the connect info  -> connect, post the reply, ready
  *
  * Edges of collectives are connected with at most `round_peers` peers at a time, in an order that all ranks share.
  *
@@ -34,7 +34,7 @@ struct kl_connections_config {
     int cache_ranks;                          /* ranks that share the caches of this machine */
     struct kl_fifo_shape shape[KL_EDGE_USES]; /* by enum kl_edge_use */
     int round_peers;                          /* NCCL_CONNECT_ROUND_MAX_PEERS */
-    uint64_t patience_ms;                     /* limit for connecting to a peer that has answered */
+    uint64_t timeout_ms;                      /* limit for connecting to a peer that has answered */
     const struct kl_net *net;                 /* between hosts; NULL: none */
     struct kl_key net_key;                    /* of the communicator, for the net */
     const struct kl_collnet *collnet;         /* reduces between nodes; NULL: none */
@@ -86,7 +86,7 @@ void kl_connections_start(struct kl_connections *cs);
 /** Continue with edges that are not connected, or shared. DONE: all are ready. *rc is set on failure, with DONE. */
 enum kl_progress kl_connections_progress(struct kl_connections *cs, ncclResult_t *rc);
 
-/** A rank with an outstanding card or reply; -1 if there is none. */
+/** A rank with an outstanding connect info or reply; -1 if there is none. */
 int kl_connections_blocked_on(const struct kl_connections *cs);
 
 /** The reason why a departed peer sends nothing more; NULL: unknown. Lives as long as `cs`. */
@@ -95,7 +95,7 @@ const char *kl_connections_loss_reason(const struct kl_connections *cs, int peer
 /** For a waiting thread: move the data that are relayed for other ranks. MOVED: some moved. */
 enum kl_progress kl_connections_relay(struct kl_connections *cs);
 
-/** After a failed operation: no rank reads lent memory any more. Any state. */
+/** After a failed operation: no rank reads zero-copy memory any more. Any state. */
 void kl_connections_revoke(struct kl_connections *cs);
 
 /** Before the end: notify the peers that this rank sends nothing more. */

@@ -109,7 +109,7 @@ static int busy_peers(const struct graph *g, int rank)
 
 static void connect_all(const struct graph *g, int round_peers, const char *label)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     int left = ranks.n;
 
     while (left) {
@@ -128,7 +128,7 @@ static void connect_all(const struct graph *g, int round_peers, const char *labe
             left -= kl_connections_progress(ranks.rank[r].connections, &rc) == KL_DONE;
             assert_int_equal(rc, ncclSuccess);
         }
-        test_wait(&patience, moved, label);
+        test_wait(&waiting, moved, label);
     }
 }
 
@@ -224,12 +224,12 @@ static void progress(int rank, ncclResult_t want)
 
 static void wait_until_ready(struct kl_connector *a, int a_rank, struct kl_connector *b, int b_rank)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
 
     while (!a->ready || !b->ready) {
         progress(a_rank, ncclSuccess);
         progress(b_rank, ncclSuccess);
-        test_wait(&patience, false, "the ends of a message's edge");
+        test_wait(&waiting, false, "the ends of a message's edge");
     }
 }
 
@@ -315,7 +315,7 @@ static const struct kl_transport *contradiction(int a, int b)
 /* Progress a rank until it fails. */
 static ncclResult_t wait_for_failure(int rank)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     ncclResult_t rc = ncclSuccess;
 
     for (;;) {
@@ -324,7 +324,7 @@ static ncclResult_t wait_for_failure(int rank)
             assert_int_equal(got, KL_DONE);
             return rc;
         }
-        test_wait(&patience, false, "a failure");
+        test_wait(&waiting, false, "a failure");
     }
 }
 
@@ -371,12 +371,12 @@ static void ranks_that_choose_differently_are_told(void **state)
     test_ranks_leave(&ranks);
 }
 
-/* An invalid card: of another version, or with the address of memory that does not exist. */
-static void cards_that_make_no_sense_are_refused(void **state)
+/* An invalid connect info: of another version, or with the address of memory that does not exist. */
+static void invalid_connect_info_is_refused(void **state)
 {
     static const struct {
         const char *words;
-        struct kl_address_record card;
+        struct kl_connect_info info;
     } cases[] = {
         {"chose transport", {.transport = 1, .version = KL_CONNECT_INFO_VERSION + 1}},
         {"chose transport", {.transport = 77, .version = KL_CONNECT_INFO_VERSION}},
@@ -392,7 +392,7 @@ static void cards_that_make_no_sense_are_refused(void **state)
         ranks.transport = test_all_shm;
         test_connections_create(&ranks, 1);
         (void)test_get(&ranks, 0, &out);
-        assert_int_equal(kl_bootstrap_post(ranks.rank[1].bootstrap, 0, tag, &c->card, sizeof c->card), ncclSuccess);
+        assert_int_equal(kl_bootstrap_post(ranks.rank[1].bootstrap, 0, tag, &c->info, sizeof c->info), ncclSuccess);
         assert_int_not_equal(wait_for_failure(0), ncclSuccess);
         expect_words(c->words);
         test_connections_free(&ranks);
@@ -417,23 +417,23 @@ static int silent_service(uint64_t name)
  * out. */
 static void a_stopped_peer_delays_no_other(void **state)
 {
-    struct kl_address_record card = {.transport = 1, .version = KL_CONNECT_INFO_VERSION, .bytes = 1 << 20};
+    struct kl_connect_info info = {.transport = 1, .version = KL_CONNECT_INFO_VERSION, .bytes = 1 << 20};
     struct kl_connect_reply reply = {.pool_bytes = 1 << 20};
     struct kl_edge out = {.peer = 1, .use = KL_EDGE_MESSAGES, .sends = true};
     struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES};
     int before = count_fds(), sock;
 
     (void)state;
-    card.ticket.service = reply.pool.service = (uint64_t)getpid();
+    info.handle.service = reply.pool.service = (uint64_t)getpid();
     for (int ends = 0; ends < 2; ends++) {
-        sock = silent_service(card.ticket.service);
+        sock = silent_service(info.handle.service);
         test_ranks_join(&ranks, 2);
         ranks.transport = test_all_shm;
-        ranks.patience_ms = ends ? 1 : 3600000;
+        ranks.timeout_ms = ends ? 1 : 3600000;
         test_connections_create(&ranks, 1);
         struct kl_connector *tx = test_get(&ranks, 0, &out), *rx = test_get(&ranks, 0, &in);
         assert_int_equal(
-            kl_bootstrap_post(ranks.rank[1].bootstrap, 0, 0x4b000000 | KL_EDGE_MESSAGES << 8, &card, sizeof card),
+            kl_bootstrap_post(ranks.rank[1].bootstrap, 0, 0x4b000000 | KL_EDGE_MESSAGES << 8, &info, sizeof info),
             ncclSuccess);
         assert_int_equal(
             kl_bootstrap_post(ranks.rank[1].bootstrap, 0, 0x4b010000 | KL_EDGE_MESSAGES << 8, &reply, sizeof reply),
@@ -451,7 +451,7 @@ static void a_stopped_peer_delays_no_other(void **state)
         test_ranks_leave(&ranks);
         close(sock);
     }
-    ranks.patience_ms = 0;
+    ranks.timeout_ms = 0;
     while (count_fds() != before) sched_yield(); /* the event loop closes its descriptors a little later */
 }
 
@@ -499,7 +499,7 @@ static void a_sender_may_leave_before_it_is_heard(void **state)
 {
     const struct kl_edge in = {.peer = 1, .use = KL_EDGE_MESSAGES},
                          out = {.peer = 0, .use = KL_EDGE_MESSAGES, .sends = true};
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
@@ -508,15 +508,15 @@ static void a_sender_may_leave_before_it_is_heard(void **state)
     test_connections_create(&ranks, 1);
     struct kl_connector *rx = test_get(&ranks, 0, &in), *tx = test_get(&ranks, 1, &out);
     (void)kl_connections_progress(ranks.rank[0].connections, &rc);
-    while (!tx->net.link && !rc) { /* it has the receiver's card, and needs nothing more of the bootstrap */
+    while (!tx->net.link && !rc) { /* it has the receiver's connect info, and needs nothing more of the bootstrap */
         (void)kl_connections_progress(ranks.rank[1].connections, &rc);
-        test_wait(&patience, false, "the card");
+        test_wait(&waiting, false, "the connect info");
     }
     assert_int_equal(rc, ncclSuccess);
     kl_bootstrap_leave(ranks.rank[1].bootstrap);
     ranks.rank[1].bootstrap = NULL;
-    while (!kl_bootstrap_has_left(ranks.rank[0].bootstrap, 1)) test_wait(&patience, false, "the goodbye");
-    while (!progress_both()) test_wait(&patience, false, "the connection");
+    while (!kl_bootstrap_has_left(ranks.rank[0].bootstrap, 1)) test_wait(&waiting, false, "the goodbye");
+    while (!progress_both()) test_wait(&waiting, false, "the connection");
     assert_true(rx->ready && tx->ready);
     test_connections_free(&ranks);
     test_ranks_leave(&ranks);
@@ -562,7 +562,7 @@ int main(void)
         cmocka_unit_test(connections_stay_while_more_are_requested),
         cmocka_unit_test(a_pair_that_nothing_joins_is_an_error),
         cmocka_unit_test(ranks_that_choose_differently_are_told),
-        cmocka_unit_test(cards_that_make_no_sense_are_refused),
+        cmocka_unit_test(invalid_connect_info_is_refused),
         cmocka_unit_test(a_stopped_peer_delays_no_other),
         cmocka_unit_test(a_peer_that_left_before_it_was_needed_is_named),
         cmocka_unit_test(a_sender_may_leave_before_it_is_heard),

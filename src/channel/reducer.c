@@ -67,7 +67,7 @@ static ncclResult_t receive_handles(struct kl_reducer *r)
                                  &here));
         if (!here) return ncclInProgress;
     }
-    if (!r->deadline) r->deadline = kl_deadline_in_ms(c->patience_ms);
+    if (!r->deadline) r->deadline = kl_deadline_in_ms(c->timeout_ms);
     return ncclSuccess;
 }
 

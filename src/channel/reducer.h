@@ -25,7 +25,7 @@ struct kl_reducer_config {
     uint32_t id;          /* index among the groups of these ranks; no edge has it */
     uint32_t tag;         /* of the messages, unique among these ranks */
     const struct kl_fifo_shape *shape;
-    uint64_t patience_ms; /* limit for connecting, once all handles are here */
+    uint64_t timeout_ms; /* limit for connecting, once all handles are here */
 };
 
 struct kl_reducer {

@@ -52,7 +52,7 @@ static void progress(int rank)
 /* The relay's rank does nothing meanwhile. */
 static void connect_pair(const struct kl_edge *from, const struct kl_edge *to)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
 
     pair.out = test_get(&ranks, SENDER, from);
     pair.in = test_get(&ranks, RECEIVER, to);
@@ -61,7 +61,7 @@ static void connect_pair(const struct kl_edge *from, const struct kl_edge *to)
     while (!pair.out->ready || !pair.in->ready) {
         progress(SENDER);
         progress(RECEIVER);
-        test_wait(&patience, false, "a connection through a relay");
+        test_wait(&waiting, false, "a connection through a relay");
     }
     assert_true(pair.out->route.relayed && !pair.out->net.link);
 }
@@ -108,7 +108,7 @@ static bool take(uint64_t step)
 
 static void send_steps(uint64_t from, uint64_t end)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     uint64_t sent = from, taken = from;
 
     while (taken < end) {
@@ -117,15 +117,15 @@ static void send_steps(uint64_t from, uint64_t end)
         moved |= move(pair.out);
         moved |= move(pair.in);
         if (take(taken)) taken++, moved = true;
-        test_wait(&patience, moved, "steps through a relay");
+        test_wait(&waiting, moved, "steps through a relay");
     }
     while (!kl_fifo_drained(&pair.out->tx)) {
         move(pair.out);
-        test_wait(&patience, false, "the end of the steps");
+        test_wait(&waiting, false, "the end of the steps");
     }
 }
 
-static void steps_arrive_by_the_bell_and_by_help(void **state)
+static void steps_arrive_by_wakeup_and_by_help(void **state)
 {
     (void)state;
     for (int here = 0; here < 2; here++) {
@@ -142,7 +142,7 @@ static void send_message(size_t bytes)
 {
     char *from = malloc(bytes + 1), *to = calloc(1, bytes + 1);
     struct kl_message out = {.data = from, .bytes = bytes}, in = {.data = to, .bytes = bytes};
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     struct kl_zcopy_offers offers = {0};
     bool sent = false, received = false;
     ncclResult_t rc = ncclSuccess;
@@ -155,7 +155,7 @@ static void send_message(size_t bytes)
         if (!sent) sent = kl_message_send(&out, pair.out, &offers) == KL_DONE;
         if (!received) received = kl_message_recv(&in, pair.in, &offers, &rc) == KL_DONE;
         assert_int_equal(rc, ncclSuccess);
-        test_wait(&patience, moved, "a message through a relay");
+        test_wait(&waiting, moved, "a message through a relay");
     }
     assert_memory_equal(from, to, bytes);
     free(from);
@@ -187,14 +187,14 @@ static void a_relay_outlives_its_rank(void **state)
     end_rank(SENDER, false);
     end_rank(RECEIVER, false);
     test_ranks_leave(&ranks);
-    struct test_patience patience = {0};
-    while (count_fds() > fds || count_segments() > segments) test_wait(&patience, false, "the end of the relaying");
+    struct test_waiting waiting = {0};
+    while (count_fds() > fds || count_segments() > segments) test_wait(&waiting, false, "the end of the relaying");
 }
 
 /* Data that the sender published before it left arrive. */
 static void published_data_are_sent_after_the_sender_left(void **state)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
 
     (void)state;
     create(false);
@@ -203,20 +203,20 @@ static void published_data_are_sent_after_the_sender_left(void **state)
     kl_connections_leave(ranks.rank[SENDER].connections);
     end_rank(SENDER, false);
     for (uint64_t step = 0; step < 4; step++)
-        while (!take(step)) test_wait(&patience, move(pair.in), "the last steps");
-    while (!kl_fifo_sender_gone(&pair.in->rx)) test_wait(&patience, move(pair.in), "the end of the connection");
+        while (!take(step)) test_wait(&waiting, move(pair.in), "the last steps");
+    while (!kl_fifo_sender_gone(&pair.in->rx)) test_wait(&waiting, move(pair.in), "the end of the connection");
     destroy();
 }
 
 /* The first step may be in flight before the loss is known here. */
 static void send_until_failure(uint64_t step, int rank)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
 
     while (!kl_load_acquire(&ranks.rank[rank].failed)) {
         step += put(step);
         move(pair.out);
-        test_wait(&patience, false, "a failure");
+        test_wait(&waiting, false, "a failure");
     }
 }
 
@@ -235,7 +235,7 @@ static void a_receiver_that_is_lost_fails_the_relay_which_says_for_whom_it_sends
 
 static void a_failed_rank_cancels_what_it_relays(void **state)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
@@ -245,7 +245,7 @@ static void a_failed_rank_cancels_what_it_relays(void **state)
     end_rank(RELAY, true);
     while (!rc && !kl_fifo_sender_gone(&pair.in->rx)) {
         (void)pair.in->transport->progress(pair.in, &rc);
-        test_wait(&patience, false, "the end of the connection");
+        test_wait(&waiting, false, "the end of the connection");
     }
     destroy();
 }
@@ -258,8 +258,8 @@ static void expect_refusal(const struct kl_relay_request *ask)
     kl_store_release(&ranks.rank[RELAY].failed, false);
     assert_int_equal(kl_bootstrap_post(ranks.rank[SENDER].bootstrap, RELAY, KL_TAG_RELAY_REQUEST, ask, sizeof *ask),
                      ncclSuccess);
-    struct test_patience patience = {0};
-    while (!kl_load_acquire(&ranks.rank[RELAY].failed)) test_wait(&patience, false, "a refusal");
+    struct test_waiting waiting = {0};
+    while (!kl_load_acquire(&ranks.rank[RELAY].failed)) test_wait(&waiting, false, "a refusal");
     assert_non_null(strstr(ranks.rank[RELAY].text, "rank 0 asks rank 1 for a relay that cannot be"));
     destroy();
 }
@@ -290,7 +290,7 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_arrive_by_the_bell_and_by_help),
+        cmocka_unit_test(steps_arrive_by_wakeup_and_by_help),
         cmocka_unit_test(messages_of_all_sizes_arrive),
         cmocka_unit_test(a_relay_outlives_its_rank),
         cmocka_unit_test(published_data_are_sent_after_the_sender_left),

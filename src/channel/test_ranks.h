@@ -40,7 +40,7 @@ struct test_ranks {
     int n;
     struct test_rank rank[TEST_RANKS];
     const struct kl_transport *(*transport)(int a, int b); /* NULL from it: the pair cannot be joined */
-    uint64_t patience_ms;                                  /* for a peer that has answered; 0: kolo_test_hang_ms() */
+    uint64_t timeout_ms;                                   /* for a peer that has answered; 0: kolo_test_hang_ms() */
     bool hasty;                                            /* rank 0's waits time out at once */
     uint64_t seed;
     int relay;       /* 1 + the rank with the proxy that sends for rank 0; 0: none */
@@ -156,9 +156,9 @@ __attribute__((unused)) static void test_connections_create(struct test_ranks *t
             .shape = {[KL_EDGE_COLL] = {.nslots = 4, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = 1024},
                       [KL_EDGE_MESSAGES] = {.nslots = 4, .slot_bytes = 1024}},
             .round_peers = round_peers,
-            .patience_ms = t->hasty && !r   ? 1
-                           : t->patience_ms ? t->patience_ms
-                                            : kolo_test_hang_ms(),
+            .timeout_ms = t->hasty && !r  ? 1
+                          : t->timeout_ms ? t->timeout_ms
+                                          : kolo_test_hang_ms(),
             .net = &kl_net_socket,
             .choose = test_choose,
             .tell = test_tell,
@@ -193,12 +193,12 @@ __attribute__((unused)) static struct kl_connector *test_get(struct test_ranks *
 
 /* ---- waiting ---- */
 
-struct test_patience {
+struct test_waiting {
     uint64_t deadline;
 };
 
 /** Data moved (or it is the first look): restart the deadline. Else wait a little; fails when it hangs. */
-__attribute__((unused)) static void test_wait(struct test_patience *p, bool moved, const char *what)
+__attribute__((unused)) static void test_wait(struct test_waiting *p, bool moved, const char *what)
 {
     if (moved || !p->deadline) p->deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     if (kl_deadline_passed(p->deadline)) fail_msg("%s: nothing moves any more", what);

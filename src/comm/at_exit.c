@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 3000 };
+enum { TIMEOUT_MS = 3000 };
 
 /* Static, as the thread may outlive the wait for it. */
 static struct {
@@ -87,5 +87,5 @@ __attribute__((destructor)) static void end_of_process(void)
     if (!leaving.n) return;
     if (kl_thread_start(&leaving.thread, "kolo-exit", leave_all, NULL))
         return; /* it then looks like a rank that died */
-    kl_thread_join_by(&leaving.thread, kl_deadline_in_ms(PATIENCE_MS));
+    kl_thread_join_by(&leaving.thread, kl_deadline_in_ms(TIMEOUT_MS));
 }

@@ -235,8 +235,9 @@ struct ncclComm {
     struct kl_nccl_config nccl_config;
     bool blocking;
     struct kl_bootstrap *bootstrap;
-    int local_ranks;                                /* on this host */
-    struct kl_comm_gpus *gpus;                      /* queue/gpus.h; NULL on host devices */
+    int local_ranks;           /* on this host */
+    struct kl_comm_gpus *gpus; /* queue/gpus.h; NULL on host devices */
+    bool gpus_use_engine;      /* its operations are the engine's, not the GPUs' (queue/crossing.h) */
     _Atomic(void (*)(struct ncclComm *)) end_waits; /* of streams, when the communicator fails; NULL: none wait */
     const void *creator;                            /* the thread that began it (kl_thread_self) */
     bool one_memory;                                /* all ranks share memory, and may use it */

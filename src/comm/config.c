@@ -31,7 +31,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_BOOL(
         struct kl_comm_config, deterministic, "KOLO_DETERMINISTIC", KL_ALIKE, "0",
         "reduce floating-point numbers in the order of ranks: the same bits on any machine, with any NCCL_ALGO"),
-    KL_PARAM_BOOL(struct kl_comm_config, lends, "KOLO_MAPPED", KL_OWN, "1",
+    KL_PARAM_BOOL(struct kl_comm_config, peer_direct, "KOLO_MAPPED", KL_OWN, "1",
                   "large operations and messages work in the ranks' own buffers where others can map them; 0: never"),
     KL_PARAM_ENUM(struct kl_comm_config, kernel_copies, "KOLO_KERNEL_COPIES", KL_OWN, "AUTO", kernel_copies,
                   "the kernel copies large data between processes (CMA); AUTO: where that is estimated to be faster "

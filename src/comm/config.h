@@ -23,7 +23,7 @@ struct kl_comm_config {
     int kernel_copies;           /* enum kl_kernel_copies */
     uint32_t select;             /* bits, enum kl_select_word */
     char profile[KL_PARAM_TEXT]; /* words of kl_profile_parse; "": none */
-    bool lends;                  /* let other ranks read and write user buffers in place, if they can map them */
+    bool peer_direct;            /* let other ranks read and write user buffers in place, if they can map them */
     bool huge_pages;             /* for memory that large operations use repeatedly */
     bool ahead;                  /* post the data of queued operations before their turn */
     bool deterministic;          /* sums of floating-point numbers have the bits of a loop over the ranks */

@@ -14,12 +14,12 @@ struct offer {
     int32_t failed;   /* an ncclResult_t */
     int32_t contexts; /* of one-sided operations */
     int32_t listens;  /* for ranks that cannot map it */
-    struct kl_rma_connect_info card;
+    struct kl_rma_connect_info info;
     struct kl_rma_part part;
 };
 
 /* How to reach a rank over the net, and over a plugin for one-sided operations. */
-struct door {
+struct listener {
     struct kl_net_handle address;
     int32_t failed;
     struct kl_net_rma_offer plugin;
@@ -43,7 +43,7 @@ static ncclResult_t prepare_rma(struct ncclComm *comm)
         .devices = comm->devices,
         .secret = kl_bootstrap_key(comm->bootstrap, "kolo rma"),
         .issued = &comm->tasks_taken,
-        .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
+        .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .fail = putting_failed,
         .ctx = comm,
     };
@@ -60,7 +60,7 @@ static ncclResult_t make_offer(struct ncclComm *comm, int number, void *ptr, str
                                struct kl_rma_window **window)
 {
     KL_TRY(prepare_rma(comm));
-    kl_rma_describe(comm->rma, &mine->card);
+    kl_rma_describe(comm->rma, &mine->info);
     mine->listens = kl_rma_listens(comm->rma);
     return kl_rma_open(comm->rma, number, ptr, mine->bytes, &mine->part, window);
 }
@@ -125,12 +125,11 @@ static bool has_failed(void *ctx)
     return kl_load_acquire(&comm->failed);
 }
 
-static struct kl_net_rma_patience patience_of(struct ncclComm *comm)
+static struct kl_net_rma_wait wait_of(struct ncclComm *comm)
 {
-    return (struct kl_net_rma_patience){.deadline =
-                                            kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000),
-                                        .stop = has_failed,
-                                        .ctx = comm};
+    return (struct kl_net_rma_wait){.deadline = kl_deadline_in_ms((uint64_t)comm->config.bootstrap_timeout_s * 1000),
+                                    .stop = has_failed,
+                                    .ctx = comm};
 }
 
 /* All ranks use it, or none: then puts go over the net. */
@@ -140,7 +139,7 @@ static ncclResult_t join_plugin(struct ncclComm *comm, const struct kl_net_rma_o
     int first = -1;
 
     if (!failed) return KL_NOMEM("a window");
-    failed[comm->rank] = (int32_t)kl_rma_far_connect(comm->rma, offers, patience_of(comm));
+    failed[comm->rank] = (int32_t)kl_rma_far_connect(comm->rma, offers, wait_of(comm));
     if (failed[comm->rank]) KL_WARN("%s", kl_error_text());
     const ncclResult_t rc = kl_bootstrap_allgather(comm->bootstrap, failed, sizeof *failed);
     for (int r = comm->nranks - 1; r >= 0; r--)
@@ -158,12 +157,12 @@ static ncclResult_t join_plugin(struct ncclComm *comm, const struct kl_net_rma_o
     return rc;
 }
 
-static ncclResult_t choose_plugin(struct ncclComm *comm, const struct door *doors)
+static ncclResult_t choose_plugin(struct ncclComm *comm, const struct listener *listeners)
 {
     struct kl_net_rma_offer *offers = calloc((unsigned)comm->nranks, sizeof *offers);
 
     if (!offers) return KL_NOMEM("a window");
-    for (int r = 0; r < comm->nranks; r++) offers[r] = doors[r].plugin;
+    for (int r = 0; r < comm->nranks; r++) offers[r] = listeners[r].plugin;
     ncclResult_t rc = ncclSuccess;
     if (kl_net_rma_agree(offers, comm->nranks))
         rc = join_plugin(comm, offers);
@@ -175,35 +174,35 @@ static ncclResult_t choose_plugin(struct ncclComm *comm, const struct door *door
 
 /* ---- the net ---- */
 
-static ncclResult_t open_door(struct ncclComm *comm, struct kl_net_handle *address)
+static ncclResult_t open_listener(struct ncclComm *comm, struct kl_net_handle *address)
 {
     if (kl_rma_listens(comm->rma)) return KL_FAIL(ncclInternalError, "another rank could not listen before");
     KL_TRY(kl_comm_find_net(comm));
     return kl_rma_listen(comm->rma, comm->net, kl_comm_net_device(comm), address);
 }
 
-static ncclResult_t exchange_doors(struct ncclComm *comm, struct door *doors)
+static ncclResult_t exchange_listeners(struct ncclComm *comm, struct listener *listeners)
 {
-    struct door *mine = &doors[comm->rank];
+    struct listener *mine = &listeners[comm->rank];
 
-    mine->failed = (int32_t)open_door(comm, &mine->address);
+    mine->failed = (int32_t)open_listener(comm, &mine->address);
     if (mine->failed) return (ncclResult_t)mine->failed;
     if (spans_hosts(comm)) kl_rma_far_offer(comm->rma, kl_comm_net_device(comm), &mine->plugin);
-    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, doors, sizeof *doors));
+    KL_TRY(kl_bootstrap_allgather(comm->bootstrap, listeners, sizeof *listeners));
     for (int r = 0; r < comm->nranks; r++) {
-        if (doors[r].failed) return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not listen", r);
-        kl_rma_add_net_peer(comm->rma, r, &doors[r].address);
+        if (listeners[r].failed) return KL_FAIL(ncclRemoteError, "ncclCommWindowRegister: rank %d could not listen", r);
+        kl_rma_add_net_peer(comm->rma, r, &listeners[r].address);
     }
-    return spans_hosts(comm) ? choose_plugin(comm, doors) : ncclSuccess;
+    return spans_hosts(comm) ? choose_plugin(comm, listeners) : ncclSuccess;
 }
 
 static ncclResult_t connect_over_net(struct ncclComm *comm)
 {
-    struct door *doors = calloc((unsigned)comm->nranks, sizeof *doors);
+    struct listener *listeners = calloc((unsigned)comm->nranks, sizeof *listeners);
 
-    if (!doors) return KL_NOMEM("a window");
-    ncclResult_t rc = exchange_doors(comm, doors);
-    free(doors);
+    if (!listeners) return KL_NOMEM("a window");
+    ncclResult_t rc = exchange_listeners(comm, listeners);
+    free(listeners);
     return rc;
 }
 
@@ -214,12 +213,12 @@ static ncclResult_t complete(struct ncclComm *comm, const struct offer *offers, 
     if (!parts) return KL_NOMEM("a window");
     for (int r = 0; r < comm->nranks; r++) {
         parts[r] = offers[r].part;
-        kl_rma_add_peer(comm->rma, r, reach_of(comm, r), &offers[r].card);
+        kl_rma_add_peer(comm->rma, r, reach_of(comm, r), &offers[r].info);
     }
     ncclResult_t rc = kl_rma_complete(window, parts);
     free(parts);
     if (!rc && needs_net(comm, offers)) rc = connect_over_net(comm);
-    return rc ? rc : kl_rma_far_enroll(comm->rma, window, patience_of(comm));
+    return rc ? rc : kl_rma_far_enroll(comm->rma, window, wait_of(comm));
 }
 
 static ncclResult_t meet(struct ncclComm *comm, const struct offer *mine, struct kl_rma_window *window)

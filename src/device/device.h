@@ -15,7 +15,7 @@
  *           unexported. An imported range stays mapped until it is unimported, also after its exporter has ended.
  *           Importing grants access to the whole allocation, as CUDA's handles do.
  * Errors:   ncclInvalidArgument for an invalid object: a pointer that was not allocated, or was freed, a range that is
- *           not within one allocation, an unknown pin, ticket or stream. ncclRemoteError when an exporter is gone, has
+ *           not within one allocation, an unknown pin, export handle or stream. ncclRemoteError when an exporter is gone, has
  *           unexported, or is silent. ncclSystemError when memory or descriptors are short.
  * Threads:  any, except for streams and events (host/stream.h, host/event.h) and struct kl_import.
  * Fork:     a child has its parent's allocations, pins, exports and imports; shareable memory is the same memory in
@@ -135,16 +135,16 @@ struct kl_device_kind {
     ncclResult_t (*pin)(const void *ptr, size_t bytes, uint64_t *pin);
     ncclResult_t (*unpin)(uint64_t pin);
 
-    /** Let other processes map a range of shareable memory. Each call makes its own ticket. */
-    ncclResult_t (*export_range)(const void *ptr, size_t bytes, struct kl_range_export_handle *ticket);
-    ncclResult_t (*unexport)(const struct kl_range_export_handle *ticket);
+    /** Let other processes map a range of shareable memory. Each call makes its own export handle. */
+    ncclResult_t (*export_range)(const void *ptr, size_t bytes, struct kl_range_export_handle *handle);
+    ncclResult_t (*unexport)(const struct kl_range_export_handle *handle);
 
     /**
      * Map an exported range; in its own process that is the range itself. *import is NULL at first; ncclInProgress:
-     * call again; the first `deadline` counts. On failure *import is NULL. Never blocks. A ticket may come from an
+     * call again; the first `deadline` counts. On failure *import is NULL. Never blocks. A handle may come from an
      * untrusted source.
      */
-    ncclResult_t (*import)(const struct kl_range_export_handle *ticket, uint64_t deadline, struct kl_import **import,
+    ncclResult_t (*import)(const struct kl_range_export_handle *handle, uint64_t deadline, struct kl_import **import,
                            void **ptr);
 
     /** Unmap it, or cancel the import. NULL is fine. */

@@ -57,13 +57,13 @@ static unsigned char *allocate(kind_t kind, enum kl_memory_kind of, size_t bytes
     return p;
 }
 
-static ncclResult_t import(kind_t kind, const struct kl_range_export_handle *ticket, struct kl_import **i, void **p)
+static ncclResult_t import(kind_t kind, const struct kl_range_export_handle *handle, struct kl_import **i, void **p)
 {
     ncclResult_t rc;
 
     *i = NULL;
     uint64_t deadline = soon();
-    while ((rc = kind->import(ticket, deadline, i, p)) == ncclInProgress) sched_yield();
+    while ((rc = kind->import(handle, deadline, i, p)) == ncclInProgress) sched_yield();
     return rc;
 }
 
@@ -359,31 +359,31 @@ static void only_shareable_memory_is_exported(kind_t kind)
 {
     unsigned char *private = allocate(kind, KL_MEMORY_PRIVATE, BYTES), *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
     int local = 0;
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
 
-    invalid(kind->export_range(private, BYTES, &ticket));
-    invalid(kind->export_range(&local, sizeof local, &ticket));
-    invalid(kind->export_range(NULL, 1, &ticket));
-    invalid(kind->export_range(p, 0, &ticket));
-    invalid(kind->export_range(p, BYTES + 1, &ticket));
+    invalid(kind->export_range(private, BYTES, &handle));
+    invalid(kind->export_range(&local, sizeof local, &handle));
+    invalid(kind->export_range(NULL, 1, &handle));
+    invalid(kind->export_range(p, 0, &handle));
+    invalid(kind->export_range(p, BYTES + 1, &handle));
     ok(kind->free(private));
     ok(kind->free(p));
-    invalid(kind->export_range(p, 1, &ticket));
+    invalid(kind->export_range(p, 1, &handle));
 }
 
 static void a_process_imports_its_own_range_as_it_is(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
     struct kl_import *i, *j;
     void *q;
 
-    ok(kind->export_range(p + 100, 200, &ticket));
-    ok(import(kind, &ticket, &i, &q));
+    ok(kind->export_range(p + 100, 200, &handle));
+    ok(import(kind, &handle, &i, &q));
     assert_ptr_equal(q, p + 100);
-    ok(import(kind, &ticket, &j, &q));
+    ok(import(kind, &handle, &j, &q));
     kind->unimport(j);
-    ok(kind->unexport(&ticket));
+    ok(kind->unexport(&handle));
     ok(kind->free(p));
     p[100] = PATTERN; /* the import keeps it alive */
     kind->unimport(i);
@@ -410,15 +410,15 @@ static void exports_end(kind_t kind)
     ok(kind->unexport(&two));
 }
 
-static void a_ticket_may_come_from_anywhere(kind_t kind)
+static void a_handle_may_come_from_anywhere(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_export_handle ticket, forged;
+    struct kl_range_export_handle handle, forged;
     struct kl_import *i;
     void *q;
 
-    ok(kind->export_range(p, BYTES, &ticket));
-    forged = ticket;
+    ok(kind->export_range(p, BYTES, &handle));
+    forged = handle;
     forged.bytes = 1 << 20; /* beyond the end */
     assert_int_not_equal(import(kind, &forged, &i, &q), ncclSuccess);
     forged.bytes = 0;
@@ -426,14 +426,14 @@ static void a_ticket_may_come_from_anywhere(kind_t kind)
     forged.bytes = 2;
     forged.offset = UINT64_MAX; /* the end overflows */
     assert_int_equal(import(kind, &forged, &i, &q), ncclRemoteError);
-    forged = ticket;
+    forged = handle;
     forged.handle[0] ^= 1;
     assert_int_equal(import(kind, &forged, &i, &q), ncclRemoteError);
     memset(&forged, 0xff, sizeof forged);
     assert_int_equal(import(kind, &forged, &i, &q), ncclRemoteError);
     assert_null(i);
     invalid(kind->unexport(&forged));
-    ok(kind->unexport(&ticket));
+    ok(kind->unexport(&handle));
     ok(kind->free(p));
 }
 
@@ -450,14 +450,14 @@ static bool read_all(int fd, void *data, size_t bytes)
 }
 
 /* The importer: find the pattern, map it twice, leave an answer behind it. 0: success. */
-static int import_and_answer(kind_t kind, const struct kl_range_export_handle *ticket)
+static int import_and_answer(kind_t kind, const struct kl_range_export_handle *handle)
 {
     struct kl_import *i, *j;
     unsigned char *p, *q;
     int fds = count_fds();
 
-    if (import(kind, ticket, &i, (void **)&p) || import(kind, ticket, &j, (void **)&q)) return 1;
-    if (p != q || p[0] != PATTERN || p[ticket->bytes - 1] != PATTERN) return 2;
+    if (import(kind, handle, &i, (void **)&p) || import(kind, handle, &j, (void **)&q)) return 1;
+    if (p != q || p[0] != PATTERN || p[handle->bytes - 1] != PATTERN) return 2;
     kind->unimport(j);
     p[0] = PATTERN + 1;
     kind->unimport(i);
@@ -475,22 +475,22 @@ static int status_of(pid_t child)
 static void a_child_imports_what_was_exported_after_it_was_born(kind_t kind)
 {
     int pipes[2];
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
 
     assert_int_equal(pipe(pipes), 0);
     pid_t child = fork();
     if (!child) {
         close(pipes[1]);
-        _exit(read_all(pipes[0], &ticket, sizeof ticket) ? import_and_answer(kind, &ticket) : 9);
+        _exit(read_all(pipes[0], &handle, sizeof handle) ? import_and_answer(kind, &handle) : 9);
     }
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
     memset(p, PATTERN, BYTES);
-    ok(kind->export_range(p + 5, BYTES - 5, &ticket));
-    write_all(pipes[1], &ticket, sizeof ticket);
+    ok(kind->export_range(p + 5, BYTES - 5, &handle));
+    write_all(pipes[1], &handle, sizeof handle);
     assert_int_equal(status_of(child), 0);
     assert_int_equal(p[5], PATTERN + 1);
     assert_int_equal(p[4], PATTERN);
-    ok(kind->unexport(&ticket));
+    ok(kind->unexport(&handle));
     ok(kind->free(p));
     close(pipes[0]);
     close(pipes[1]);
@@ -500,19 +500,19 @@ static void a_child_imports_what_was_exported_after_it_was_born(kind_t kind)
 static void a_child_inherits_existing_memory(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
 
     memset(p, PATTERN, BYTES);
-    ok(kind->export_range(p, BYTES, &ticket));
+    ok(kind->export_range(p, BYTES, &handle));
     pid_t child = fork();
     if (!child) {
-        int rc = import_and_answer(kind, &ticket);
-        if (!rc && (kind->unexport(&ticket) || kind->free(p) || kind->free(p) != ncclInvalidArgument)) rc = 4;
+        int rc = import_and_answer(kind, &handle);
+        if (!rc && (kind->unexport(&handle) || kind->free(p) || kind->free(p) != ncclInvalidArgument)) rc = 4;
         _exit(rc);
     }
     assert_int_equal(status_of(child), 0);
     assert_int_equal(p[0], PATTERN + 1);
-    ok(kind->unexport(&ticket)); /* the child's allocation table was a copy */
+    ok(kind->unexport(&handle)); /* the child's allocation table was a copy */
     ok(kind->free(p));
 }
 
@@ -563,12 +563,12 @@ static size_t number_of(kind_t kind)
 
 static void *import_in_a_thread(void *arg)
 {
-    const struct kl_range_export_handle *ticket = arg;
+    const struct kl_range_export_handle *handle = arg;
     struct kl_import *i;
     unsigned char *p;
 
     for (int round = 0; round < 20; round++) {
-        if (import(&kl_host_devices, ticket, &i, (void **)&p) || p[1] != PATTERN) return arg;
+        if (import(&kl_host_devices, handle, &i, (void **)&p) || p[1] != PATTERN) return arg;
         kl_host_devices.unimport(i);
     }
     return NULL;
@@ -576,33 +576,33 @@ static void *import_in_a_thread(void *arg)
 
 static int be_importer(kind_t kind)
 {
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
     pthread_t thread[THREADS];
     int bad = 0;
 
-    if (!read_all(STDIN_FILENO, &ticket, sizeof ticket)) return 9;
+    if (!read_all(STDIN_FILENO, &handle, sizeof handle)) return 9;
     for (int t = 0; t < THREADS; t++)
-        if (pthread_create(&thread[t], NULL, import_in_a_thread, &ticket)) return 9;
+        if (pthread_create(&thread[t], NULL, import_in_a_thread, &handle)) return 9;
     for (int t = 0; t < THREADS; t++) {
         void *failed;
         pthread_join(thread[t], &failed);
         bad |= failed != NULL;
     }
-    return bad ? 5 : import_and_answer(kind, &ticket);
+    return bad ? 5 : import_and_answer(kind, &handle);
 }
 
 static void another_program_imports(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
 
     memset(p, PATTERN, BYTES);
-    ok(kind->export_range(p + 4097, 4096, &ticket));
+    ok(kind->export_range(p + 4097, 4096, &handle));
     struct program importer = start("import", number_of(kind));
-    write_all(importer.to, &ticket, sizeof ticket);
+    write_all(importer.to, &handle, sizeof handle);
     assert_int_equal(end(&importer), 0);
     assert_int_equal(p[4097], PATTERN + 1);
-    ok(kind->unexport(&ticket));
+    ok(kind->unexport(&handle));
     ok(kind->free(p));
 }
 
@@ -610,33 +610,33 @@ static void another_program_imports(kind_t kind)
 static int be_exporter(kind_t kind)
 {
     unsigned char *p = allocate(kind, KL_MEMORY_SHAREABLE, BYTES);
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
     char nothing;
 
     memset(p, PATTERN, BYTES);
-    ok(kind->export_range(p, BYTES, &ticket));
-    write_all(STDOUT_FILENO, &ticket, sizeof ticket);
+    ok(kind->export_range(p, BYTES, &handle));
+    write_all(STDOUT_FILENO, &handle, sizeof handle);
     return read(STDIN_FILENO, &nothing, 1) ? 9 : 0;
 }
 
 static void what_is_imported_outlives_its_exporter(kind_t kind)
 {
     struct program exporter = start("export", number_of(kind));
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
     struct kl_import *i, *j, *late;
     unsigned char *p, *q;
 
-    assert_true(read_all(exporter.from, &ticket, sizeof ticket));
-    ok(import(kind, &ticket, &i, (void **)&p));
+    assert_true(read_all(exporter.from, &handle, sizeof handle));
+    ok(import(kind, &handle, &i, (void **)&p));
     kill(exporter.pid, SIGKILL);
     assert_true(WIFSIGNALED(end(&exporter)));
     p[1] = p[0] + 1;
-    ok(import(kind, &ticket, &j, (void **)&q)); /* shares the existing map */
+    ok(import(kind, &handle, &j, (void **)&q)); /* shares the existing map */
     assert_int_equal(q[1], PATTERN + 1);
     kind->unimport(i);
     assert_int_equal(q[BYTES - 1], PATTERN);
     kind->unimport(j);
-    assert_int_equal(import(kind, &ticket, &late, (void **)&q), ncclRemoteError);
+    assert_int_equal(import(kind, &handle, &late, (void **)&q), ncclRemoteError);
     assert_null(late);
 }
 
@@ -671,11 +671,11 @@ static void *export_and_import(void *arg)
     kind_t kind = arg;
 
     for (int round = 0; round < 50; round++) {
-        struct kl_range_export_handle ticket;
+        struct kl_range_export_handle handle;
         struct kl_import *i;
         void *p, *q;
-        if (kind->alloc(0, KL_MEMORY_SHAREABLE, BYTES, &p) || kind->export_range(p, BYTES, &ticket)) return arg;
-        if (import(kind, &ticket, &i, &q) || p != q || kind->free(p) || kind->unexport(&ticket)) return arg;
+        if (kind->alloc(0, KL_MEMORY_SHAREABLE, BYTES, &p) || kind->export_range(p, BYTES, &handle)) return arg;
+        if (import(kind, &handle, &i, &q) || p != q || kind->free(p) || kind->unexport(&handle)) return arg;
         kind->unimport(i);
     }
     return NULL;
@@ -733,7 +733,7 @@ static const struct {
     BEHAVIOUR(only_shareable_memory_is_exported),
     BEHAVIOUR(a_process_imports_its_own_range_as_it_is),
     BEHAVIOUR(exports_end),
-    BEHAVIOUR(a_ticket_may_come_from_anywhere),
+    BEHAVIOUR(a_handle_may_come_from_anywhere),
     BEHAVIOUR(a_child_imports_what_was_exported_after_it_was_born),
     BEHAVIOUR(a_child_inherits_existing_memory),
     BEHAVIOUR(another_program_imports),

@@ -26,15 +26,15 @@ static bool look_up(void *from, struct driver *d)
     return init && by_busid && attribute;
 }
 
-/* An attribute that an older driver does not know is not told. */
+/* An attribute that an older driver does not know is reported as unknown. */
 static int ask(const struct driver *d, const char *busid)
 {
     int device, rdma = 0, dma_buf = 0;
 
     if (d->by_busid(&device, busid) != SUCCESS) return -1;
-    bool told = d->attribute(&rdma, GPU_DIRECT_RDMA, device) == SUCCESS;
-    told |= d->attribute(&dma_buf, DMA_BUF, device) == SUCCESS;
-    return told ? rdma || dma_buf : -1;
+    bool known = d->attribute(&rdma, GPU_DIRECT_RDMA, device) == SUCCESS;
+    known |= d->attribute(&dma_buf, DMA_BUF, device) == SUCCESS;
+    return known ? rdma || dma_buf : -1;
 }
 
 /* The library stays open: a driver that was started is not to be unloaded. */

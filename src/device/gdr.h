@@ -2,7 +2,7 @@
 /**
  * gdr.h - asks the driver for CUDA whether NICs may access the memory of GPUs. No context is made, and no memory is touched.
  *
- * Errors:   without a driver, or if it does not know a GPU: -1, "not told".
+ * Errors:   without a driver, or if it does not know a GPU: -1, "unknown".
  * Blocking: the first question of a process starts the driver, which takes up to seconds.
  * Source:   the CUDA driver API: device attributes 116 and 124.
  */

@@ -14,7 +14,7 @@
 struct kl_fd_map {
     struct kl_fd_map *next; /* protected by the lock, as is `users` */
     uint32_t users;
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     struct kl_segment segment; /* constant once listed */
 };
 
@@ -26,21 +26,21 @@ static struct {
     struct kl_fd_map *bucket[BUCKETS]; /* under lock */
 } maps = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct kl_fd_map **bucket_of(const struct kl_fd_export_handle *ticket)
+static struct kl_fd_map **bucket_of(const struct kl_fd_export_handle *handle)
 {
-    return &maps.bucket[(ticket->secret[0] | ticket->secret[1] << 8) % BUCKETS];
+    return &maps.bucket[(handle->secret[0] | handle->secret[1] << 8) % BUCKETS];
 }
 
 /* Under the lock. */
-static struct kl_fd_map *find(const struct kl_fd_export_handle *ticket)
+static struct kl_fd_map *find(const struct kl_fd_export_handle *handle)
 {
-    struct kl_fd_map *m = *bucket_of(ticket);
+    struct kl_fd_map *m = *bucket_of(handle);
 
-    while (m && memcmp(&m->ticket, ticket, sizeof *ticket)) m = m->next;
+    while (m && memcmp(&m->handle, handle, sizeof *handle)) m = m->next;
     return m;
 }
 
-static ncclResult_t map_now(const struct kl_fd_export_handle *ticket, int fd, size_t bytes, struct kl_fd_map **map)
+static ncclResult_t map_now(const struct kl_fd_export_handle *handle, int fd, size_t bytes, struct kl_fd_map **map)
 {
     struct kl_fd_map *m = kl_inject_calloc(1, sizeof *m);
 
@@ -48,7 +48,7 @@ static ncclResult_t map_now(const struct kl_fd_export_handle *ticket, int fd, si
         close(fd);
         return KL_NOMEM("a map of another process's memory");
     }
-    m->ticket = *ticket;
+    m->handle = *handle;
     m->users = 1;
     ncclResult_t rc = kl_segment_attach(&m->segment, fd, bytes);
     if (rc) {
@@ -59,10 +59,10 @@ static ncclResult_t map_now(const struct kl_fd_export_handle *ticket, int fd, si
     return ncclSuccess;
 }
 
-static ncclResult_t redeem(const struct kl_fd_export_handle *ticket, uint64_t deadline, struct kl_fd_request **request,
+static ncclResult_t redeem(const struct kl_fd_export_handle *handle, uint64_t deadline, struct kl_fd_request **request,
                            int *fd)
 {
-    if (!*request) KL_TRY(kl_fdshare_request(ticket, deadline, request));
+    if (!*request) KL_TRY(kl_fdshare_request(handle, deadline, request));
     ncclResult_t rc = kl_fdshare_poll(*request, fd);
     if (rc == ncclInProgress) return rc;
     kl_fdshare_request_free(*request); /* success or failure: the next call makes a new request */
@@ -74,12 +74,12 @@ static ncclResult_t redeem(const struct kl_fd_export_handle *ticket, uint64_t de
 static struct kl_fd_map *list(struct kl_fd_map *mine)
 {
     pthread_mutex_lock(&maps.lock);
-    struct kl_fd_map *there = find(&mine->ticket);
+    struct kl_fd_map *there = find(&mine->handle);
     if (there) {
         there->users++;
     } else {
-        mine->next = *bucket_of(&mine->ticket);
-        *bucket_of(&mine->ticket) = mine;
+        mine->next = *bucket_of(&mine->handle);
+        *bucket_of(&mine->handle) = mine;
     }
     pthread_mutex_unlock(&maps.lock);
     if (!there) return mine;
@@ -88,17 +88,17 @@ static struct kl_fd_map *list(struct kl_fd_map *mine)
     return there;
 }
 
-ncclResult_t kl_fdmap_get(const struct kl_fd_export_handle *ticket, size_t bytes, uint64_t deadline,
+ncclResult_t kl_fdmap_get(const struct kl_fd_export_handle *handle, size_t bytes, uint64_t deadline,
                           struct kl_fd_request **request, struct kl_fd_map **map)
 {
     pthread_mutex_lock(&maps.lock);
-    struct kl_fd_map *m = find(ticket);
+    struct kl_fd_map *m = find(handle);
     if (m) m->users++;
     pthread_mutex_unlock(&maps.lock);
     if (!m) {
         int fd;
-        KL_TRY(redeem(ticket, deadline, request, &fd));
-        KL_TRY(map_now(ticket, fd, bytes, &m));
+        KL_TRY(redeem(handle, deadline, request, &fd));
+        KL_TRY(map_now(handle, fd, bytes, &m));
         m = list(m);
     }
     if (m->segment.bytes < bytes) {
@@ -114,7 +114,7 @@ void kl_fdmap_put(struct kl_fd_map *map)
     pthread_mutex_lock(&maps.lock);
     bool last = !--map->users;
     if (last) {
-        struct kl_fd_map **link = bucket_of(&map->ticket);
+        struct kl_fd_map **link = bucket_of(&map->handle);
         while (*link != map) link = &(*link)->next;
         *link = map->next;
     }

@@ -21,7 +21,7 @@ struct kl_fd_map;
  * with the same `request`, which is NULL at first and is freed by kl_fdshare_request_free; the first call's `deadline` counts.
  * After a failure `request` is NULL again, and the next call starts over. Never blocks.
  */
-ncclResult_t kl_fdmap_get(const struct kl_fd_export_handle *ticket, size_t bytes, uint64_t deadline,
+ncclResult_t kl_fdmap_get(const struct kl_fd_export_handle *handle, size_t bytes, uint64_t deadline,
                           struct kl_fd_request **request, struct kl_fd_map **map);
 
 /** Drop one reference; the last one unmaps the segment. */

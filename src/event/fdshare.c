@@ -25,10 +25,10 @@
 
 enum {
     BACKLOG = 4096,
-    CLIENTS = 256,      /* served at the same time; further ones wait in the backlog */
-    PATIENCE_MS = 5000, /* for a client to show its export handle */
-    SPARE_MS = 500,     /* the same, while the client occupies the reserve descriptor and others wait for that */
-    PAUSE_MS = 100,     /* before accepting again when no descriptor is left, not even the reserve */
+    CLIENTS = 256,     /* served at the same time; further ones wait in the backlog */
+    TIMEOUT_MS = 5000, /* for a client to show its export handle */
+    SPARE_MS = 500,    /* the same, while the client occupies the reserve descriptor and others wait for that */
+    PAUSE_MS = 100,    /* before accepting again when no descriptor is left, not even the reserve */
 };
 
 enum reply { GRANTED = 1, REFUSED };
@@ -175,7 +175,7 @@ static void receive_client(struct service *s, int sock, bool spare)
     if (kl_loop_add(s->loop, sock, EPOLLIN, on_client, c, &c->source))
         client_end(c);
     else
-        kl_source_deadline(c->source, kl_deadline_in_ms(spare ? SPARE_MS : PATIENCE_MS));
+        kl_source_deadline(c->source, kl_deadline_in_ms(spare ? SPARE_MS : TIMEOUT_MS));
 }
 
 static void service_end(struct service *s)
@@ -313,7 +313,7 @@ static ncclResult_t add_offer(struct offer *o, uint64_t *service)
 
 /* ---- offering ---- */
 
-ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *ticket)
+ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *handle)
 {
     struct offer *o = kl_inject_calloc(1, sizeof *o);
     struct kl_fd_export_handle made;
@@ -331,7 +331,7 @@ ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *ticket)
         return rc;
     }
     memcpy(made.secret, o->secret, sizeof made.secret);
-    *ticket = made;
+    *handle = made;
     return ncclSuccess;
 }
 
@@ -347,13 +347,13 @@ static struct offer *remove_offer(struct service *s, const unsigned char secret[
     return found;
 }
 
-void kl_fdshare_withdraw(const struct kl_fd_export_handle *ticket)
+void kl_fdshare_withdraw(const struct kl_fd_export_handle *handle)
 {
     struct offer *o = NULL;
 
     pthread_mutex_lock(&registry.lock);
     struct service *s = registry.service;
-    if (s && s->name == ticket->service) o = remove_offer(s, ticket->secret);
+    if (s && s->name == handle->service) o = remove_offer(s, handle->secret);
     if (o && !s->offers) {
         registry.service = NULL;
         s->ending = true;
@@ -366,20 +366,20 @@ void kl_fdshare_withdraw(const struct kl_fd_export_handle *ticket)
 /* ---- redeeming ---- */
 
 struct kl_fd_request {
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     uint64_t deadline;
     int sock;
     pid_t pid;  /* of the other process, once connected; 0: it is in another pid namespace */
     bool shown; /* connected, and the export handle has been sent */
 };
 
-ncclResult_t kl_fdshare_request(const struct kl_fd_export_handle *ticket, uint64_t deadline,
+ncclResult_t kl_fdshare_request(const struct kl_fd_export_handle *handle, uint64_t deadline,
                                 struct kl_fd_request **request)
 {
     struct kl_fd_request *r = kl_inject_calloc(1, sizeof *r);
 
     if (!r) return KL_NOMEM("a request for a descriptor");
-    *r = (struct kl_fd_request){.ticket = *ticket, .deadline = deadline};
+    *r = (struct kl_fd_request){.handle = *handle, .deadline = deadline};
     r->sock = open_socket();
     if (r->sock < 0) {
         free(r);
@@ -401,7 +401,7 @@ static ncclResult_t connect_now(const struct kl_fd_request *r)
 {
     struct sockaddr_un address;
     char reason[128];
-    socklen_t bytes = service_address(r->ticket.service, &address);
+    socklen_t bytes = service_address(r->handle.service, &address);
 
     if (!connect(r->sock, (struct sockaddr *)&address, bytes)) return ncclSuccess;
     if (errno != EAGAIN && errno != EINTR)
@@ -412,13 +412,13 @@ static ncclResult_t connect_now(const struct kl_fd_request *r)
     return ncclInProgress;
 }
 
-static ncclResult_t show_ticket(struct kl_fd_request *r)
+static ncclResult_t show_handle(struct kl_fd_request *r)
 {
     KL_TRY(connect_now(r));
     if (!same_user(r->sock, &r->pid))
         return KL_FAIL(ncclRemoteError, "a descriptor is offered by a process of another user");
     /* the new socket's buffer has room */
-    KL_TRY(kl_fdpass_send(r->sock, -1, r->ticket.secret, sizeof r->ticket.secret, r->deadline));
+    KL_TRY(kl_fdpass_send(r->sock, -1, r->handle.secret, sizeof r->handle.secret, r->deadline));
     r->shown = true;
     return ncclSuccess;
 }
@@ -447,7 +447,7 @@ static bool has_answer(const struct kl_fd_request *r)
 
 ncclResult_t kl_fdshare_poll(struct kl_fd_request *r, int *fd)
 {
-    if (!r->shown) KL_TRY(show_ticket(r));
+    if (!r->shown) KL_TRY(show_handle(r));
     if (has_answer(r)) return take_answer(r, fd);
     if (!kl_deadline_passed(r->deadline)) return ncclInProgress;
     return KL_FAIL(ncclRemoteError, "process %d, which offered a descriptor, is silent past the deadline", (int)r->pid);

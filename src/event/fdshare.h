@@ -28,16 +28,16 @@ struct kl_fd_export_handle {
 _Static_assert(sizeof(struct kl_fd_export_handle) == 24, "sent to other processes");
 
 /** Offer `fd`, which stays the caller's and must stay open until kl_fdshare_withdraw. Starts the service if needed. */
-ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *ticket);
+ncclResult_t kl_fdshare_offer(int fd, struct kl_fd_export_handle *handle);
 
 /** End an offer; a request being served is finished first. */
-void kl_fdshare_withdraw(const struct kl_fd_export_handle *ticket);
+void kl_fdshare_withdraw(const struct kl_fd_export_handle *handle);
 
 /** An export handle that is being redeemed without blocking. Used by one thread at a time. */
 struct kl_fd_request;
 
 /** Begin to redeem an export handle, until `deadline`. */
-ncclResult_t kl_fdshare_request(const struct kl_fd_export_handle *ticket, uint64_t deadline,
+ncclResult_t kl_fdshare_request(const struct kl_fd_export_handle *handle, uint64_t deadline,
                                 struct kl_fd_request **request);
 
 /** The descriptor (close-on-exec), then owned by the caller. ncclInProgress: call again later. Never blocks. */

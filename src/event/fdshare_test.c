@@ -50,10 +50,10 @@ static int same_file(int a, int b)
     return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_ino == sb.st_ino && sa.st_dev == sb.st_dev;
 }
 
-static ncclResult_t redeem(const struct kl_fd_export_handle *ticket, uint64_t deadline, int *fd)
+static ncclResult_t redeem(const struct kl_fd_export_handle *handle, uint64_t deadline, int *fd)
 {
     struct kl_fd_request *r;
-    ncclResult_t rc = kl_fdshare_request(ticket, deadline, &r);
+    ncclResult_t rc = kl_fdshare_request(handle, deadline, &r);
 
     if (rc) return rc;
     while ((rc = kl_fdshare_poll(r, fd)) == ncclInProgress) sched_yield();
@@ -63,7 +63,7 @@ static ncclResult_t redeem(const struct kl_fd_export_handle *ticket, uint64_t de
 
 /* ---- one process ---- */
 
-static void a_ticket_gets_the_descriptor(void **state)
+static void a_handle_gets_the_descriptor(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), b = memory_file("b"), got = -1;
     struct kl_fd_export_handle ta, tb;
@@ -88,7 +88,7 @@ static void a_ticket_gets_the_descriptor(void **state)
     await_fds(fds);
 }
 
-static void a_wrong_or_used_up_ticket_gets_nothing(void **state)
+static void a_wrong_or_used_up_handle_gets_nothing(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), b = memory_file("b"), got = -7;
     struct kl_fd_export_handle ta, tb, wrong;
@@ -113,12 +113,12 @@ static void a_wrong_or_used_up_ticket_gets_nothing(void **state)
     await_fds(fds);
 }
 
-static int connect_raw(const struct kl_fd_export_handle *ticket)
+static int connect_raw(const struct kl_fd_export_handle *handle)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "kolo-fd-%016llx",
-                     (unsigned long long)ticket->service);
+                     (unsigned long long)handle->service);
 
     assert_int_equal(
         connect(sock, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
@@ -132,24 +132,24 @@ static void silent_and_talkative_clients_do_no_harm(void **state)
     enum { N = 300, SERVED = 256 };
     int fds = count_fds(), a = memory_file("a"), got = -1, silent[N];
     char garbage[100] = "GET / HTTP/1.1", reply;
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
 
     (void)state;
-    assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
-    int sock = connect_raw(&ticket);
+    assert_int_equal(kl_fdshare_offer(a, &handle), ncclSuccess);
+    int sock = connect_raw(&handle);
     assert_int_equal(send(sock, garbage, sizeof garbage, MSG_NOSIGNAL), sizeof garbage);
     assert_in_range(recv(sock, &reply, 1, 0) + 1, 0, 2); /* dropped, or refused */
     close(sock);
     await_fds(fds + 5); /* the file, the event loop's three, the listener */
     int idle = count_fds();
-    for (int i = 0; i < N; i++) silent[i] = connect_raw(&ticket);
+    for (int i = 0; i < N; i++) silent[i] = connect_raw(&handle);
     await_fds(idle + N + SERVED);
     kl_error_quiet(1);
-    assert_int_equal(redeem(&ticket, kl_deadline_in_ms(20), &got), ncclRemoteError);
+    assert_int_equal(redeem(&handle, kl_deadline_in_ms(20), &got), ncclRemoteError);
     for (int i = 0; i < N; i++) close(silent[i]);
-    assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
+    assert_int_equal(redeem(&handle, soon(), &got), ncclSuccess);
     close(got);
-    kl_fdshare_withdraw(&ticket);
+    kl_fdshare_withdraw(&handle);
     close(a);
     await_fds(fds);
 }
@@ -160,13 +160,13 @@ static void offer_and_redeem(void *arg)
 
     for (int i = 0; i < 50; i++) {
         int fd = memfd_create("fdshare-test", MFD_CLOEXEC), got = -1;
-        struct kl_fd_export_handle ticket;
+        struct kl_fd_export_handle handle;
 
-        if (kl_fdshare_offer(fd, &ticket) || redeem(&ticket, soon(), &got))
+        if (kl_fdshare_offer(fd, &handle) || redeem(&handle, soon(), &got))
             ++*failures;
         else
             *failures += !same_file(fd, got);
-        kl_fdshare_withdraw(&ticket);
+        kl_fdshare_withdraw(&handle);
         close(fd);
         close(got);
     }
@@ -205,22 +205,22 @@ static void from_hex(const char *text, void *bytes, size_t n)
 /* The other program: redeem the export handle and write through it. Exit code: the result. */
 static int redeemer(const char *hex)
 {
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     int fd = -1;
 
-    from_hex(hex, &ticket, sizeof ticket);
-    ncclResult_t rc = redeem(&ticket, soon(), &fd);
+    from_hex(hex, &handle, sizeof handle);
+    ncclResult_t rc = redeem(&handle, soon(), &fd);
     if (!rc && pwrite(fd, "from the child", 14, 0) != 14) return 99;
     if (!rc) close(fd);
     return rc;
 }
 
-static int run_redeemer(const struct kl_fd_export_handle *ticket)
+static int run_redeemer(const struct kl_fd_export_handle *handle)
 {
-    char hex[2 * sizeof *ticket + 1];
+    char hex[2 * sizeof *handle + 1];
     int status = -1;
 
-    to_hex(ticket, sizeof *ticket, hex);
+    to_hex(handle, sizeof *handle, hex);
     pid_t child = fork();
     assert_int_not_equal(child, -1);
     if (!child) {
@@ -235,33 +235,33 @@ static int run_redeemer(const struct kl_fd_export_handle *ticket)
 static void another_process_redeems(void **state)
 {
     int fds = count_fds(), a = memory_file("from the parent");
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     char content[16] = "";
 
     (void)state;
-    assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
-    assert_int_equal(run_redeemer(&ticket), ncclSuccess);
+    assert_int_equal(kl_fdshare_offer(a, &handle), ncclSuccess);
+    assert_int_equal(run_redeemer(&handle), ncclSuccess);
     assert_int_equal(pread(a, content, 14, 0), 14);
     assert_string_equal(content, "from the child");
-    kl_fdshare_withdraw(&ticket);
-    assert_int_equal(run_redeemer(&ticket), ncclRemoteError);
+    kl_fdshare_withdraw(&handle);
+    assert_int_equal(run_redeemer(&handle), ncclRemoteError);
     close(a);
     await_fds(fds);
 }
 
-static int redeem_as_another_user(const struct kl_fd_export_handle *ticket)
+static int redeem_as_another_user(const struct kl_fd_export_handle *handle)
 {
     int got = -1;
 
     if (setuid(65534)) return 1;
-    return redeem(ticket, soon(), &got) != ncclRemoteError;
+    return redeem(handle, soon(), &got) != ncclRemoteError;
 }
 
 /* The export handle is valid, the user differs: both sides refuse. */
 static void another_user_gets_nothing(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), status = -1;
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     char reply;
 
     (void)state;
@@ -269,18 +269,18 @@ static void another_user_gets_nothing(void **state)
         print_message("skipped: only root can become another user\n");
         skip();
     }
-    assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
+    assert_int_equal(kl_fdshare_offer(a, &handle), ncclSuccess);
     pid_t child = fork();
     assert_int_not_equal(child, -1);
     if (!child) {
         kl_error_quiet(1);
-        int sock = setuid(65534) ? -1 : connect_raw(&ticket);
-        bool dropped = send(sock, ticket.secret, 16, MSG_NOSIGNAL) < 0 || recv(sock, &reply, 1, 0) <= 0;
-        _exit(dropped ? redeem_as_another_user(&ticket) : 2);
+        int sock = setuid(65534) ? -1 : connect_raw(&handle);
+        bool dropped = send(sock, handle.secret, 16, MSG_NOSIGNAL) < 0 || recv(sock, &reply, 1, 0) <= 0;
+        _exit(dropped ? redeem_as_another_user(&handle) : 2);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    kl_fdshare_withdraw(&ticket);
+    kl_fdshare_withdraw(&handle);
     close(a);
     await_fds(fds);
 }
@@ -289,21 +289,21 @@ static void another_user_gets_nothing(void **state)
 static void a_forked_child_is_another_process(void **state)
 {
     int fds = count_fds(), a = memory_file("a"), status = -1;
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
 
     (void)state;
-    assert_int_equal(kl_fdshare_offer(a, &ticket), ncclSuccess);
+    assert_int_equal(kl_fdshare_offer(a, &handle), ncclSuccess);
     pid_t child = fork();
     assert_int_not_equal(child, -1);
     if (!child) {
-        int got = -1, rc = redeem(&ticket, soon(), &got);
-        kl_fdshare_withdraw(&ticket); /* not its own offer: no effect */
+        int got = -1, rc = redeem(&handle, soon(), &got);
+        kl_fdshare_withdraw(&handle); /* not its own offer: no effect */
         _exit(rc ? rc : !same_file(a, got));
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_int_equal(run_redeemer(&ticket), ncclSuccess);
-    kl_fdshare_withdraw(&ticket);
+    assert_int_equal(run_redeemer(&handle), ncclSuccess);
+    kl_fdshare_withdraw(&handle);
     close(a);
     await_fds(fds);
 }
@@ -313,23 +313,23 @@ static void a_forked_child_is_another_process(void **state)
 enum { FEW = 40 };
 
 /* Offer a file, use up all descriptors, and stay until `until` ends. */
-static int live_at_the_limit(int ticket_to, int until)
+static int live_at_the_limit(int handle_to, int until)
 {
     const struct rlimit few = {FEW, FEW};
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     char byte;
     int a = memory_file("a");
 
-    if (setrlimit(RLIMIT_NOFILE, &few) || kl_fdshare_offer(a, &ticket)) return 1;
+    if (setrlimit(RLIMIT_NOFILE, &few) || kl_fdshare_offer(a, &handle)) return 1;
     while (dup(a) >= 0) continue;
-    if (write(ticket_to, &ticket, sizeof ticket) != sizeof ticket) return 2;
+    if (write(handle_to, &handle, sizeof handle) != sizeof handle) return 2;
     return read(until, &byte, 1) ? 3 : 0;
 }
 
 static void a_process_at_its_limit_hands_out(void **state)
 {
     int there[2], back[2], got = -1, status;
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
 
     (void)state;
     assert_false(pipe2(there, O_CLOEXEC) || pipe2(back, O_CLOEXEC));
@@ -338,13 +338,13 @@ static void a_process_at_its_limit_hands_out(void **state)
         close(back[1]);
         _exit(live_at_the_limit(there[1], back[0]));
     }
-    assert_int_equal(read(there[0], &ticket, sizeof ticket), sizeof ticket);
+    assert_int_equal(read(there[0], &handle, sizeof handle), sizeof handle);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
+        assert_int_equal(redeem(&handle, soon(), &got), ncclSuccess);
         close(got);
     }
-    int silent = connect_raw(&ticket); /* holds the reserve descriptor until it is dropped */
-    assert_int_equal(redeem(&ticket, soon(), &got), ncclSuccess);
+    int silent = connect_raw(&handle); /* holds the reserve descriptor until it is dropped */
+    assert_int_equal(redeem(&handle, soon(), &got), ncclSuccess);
     close(got);
     close(silent);
     close(back[1]);
@@ -358,8 +358,8 @@ static void a_process_at_its_limit_hands_out(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ticket_gets_the_descriptor),
-        cmocka_unit_test(a_wrong_or_used_up_ticket_gets_nothing),
+        cmocka_unit_test(a_handle_gets_the_descriptor),
+        cmocka_unit_test(a_wrong_or_used_up_handle_gets_nothing),
         cmocka_unit_test(silent_and_talkative_clients_do_no_harm),
         cmocka_unit_test(threads_share_the_service),
         cmocka_unit_test(another_process_redeems),

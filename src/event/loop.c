@@ -46,7 +46,7 @@ struct errand {
 struct kl_loop {
     struct kl_thread thread;
     int epoll;
-    int wake; /* a bell (os/wakeup_fd.h): wakes the thread */
+    int wake; /* a wakeup descriptor (os/wakeup_fd.h): wakes the thread */
     /* the reserve descriptor; -1: lent, or none could be opened. Used on the loop's thread once that runs */
     int spare;
     bool lent;
@@ -245,7 +245,7 @@ static ncclResult_t open_descriptors(struct kl_loop *loop)
     loop->spare = kl_wakeup_open();
     if (loop->epoll < 0 || loop->wake < 0 || loop->spare < 0)
         return KL_FAIL_ERRNO("cannot open the descriptors of the event loop");
-    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch a bell");
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &e)) return KL_FAIL_ERRNO("cannot watch a wakeup descriptor");
     return ncclSuccess;
 }
 

@@ -42,7 +42,7 @@ static ncclResult_t begin_attempt(struct kl_run *run, int budget)
     return ncclSuccess;
 }
 
-static struct kl_round_limits wishes_of(const struct kl_conn_request *a)
+static struct kl_round_limits limits_of(const struct kl_conn_request *a)
 {
     return (struct kl_round_limits){a->pattern, a->type_intra, a->type_inter, a->bw_intra, a->bw_inter};
 }
@@ -222,7 +222,7 @@ static bool is_alike(const struct kl_run *run, const struct kl_conn_request *a, 
 {
     const struct kl_conn_request *b = &run->why->attempt[earlier];
     const struct kl_outcome *o = &run->outcome[earlier];
-    struct kl_round_limits wa = wishes_of(a), wb = wishes_of(b);
+    struct kl_round_limits wa = limits_of(a), wb = limits_of(b);
     bool exhausted = o->left > 0, crossing = a->cross_nic != b->cross_nic;
 
     if (!o->made || !o->exact || o->version != run->backtrack->version || b->steps < run->few_steps) return false;
@@ -257,12 +257,12 @@ static ncclResult_t repeat_equivalent(struct kl_run *run, bool *repeated)
 
 static ncclResult_t is_redundant(struct kl_run *run, bool *needless)
 {
-    struct kl_round_limits wishes = kl_round_limits_of(run->work);
+    struct kl_round_limits limits = kl_round_limits_of(run->work);
 
     *needless = !run->thorough && repeat_same_limits(run);
     /* The proofs pay once an attempt was long. */
     if (*needless || !run->was_long || run->thorough || kl_has_heads(run->work->pattern) ||
-        !kl_is_exact(run->routes, &wishes))
+        !kl_is_exact(run->routes, &limits))
         return ncclSuccess;
     *needless = skip_pruned(run);
     if (!*needless && run->pass == 1) KL_TRY(repeat_equivalent(run, needless));

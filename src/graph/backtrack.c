@@ -188,7 +188,7 @@ static inline bool is_final(const struct kl_stage *s)
 /* Place a channel that begins at `gpu`, which is entered already: try all continuations. */
 static void lay(struct kl_backtrack *bt, int gpu, enum mode mode)
 {
-    struct kl_channel_placement *l = &bt->laying[bt->work->nchannels];
+    struct kl_channel_placement *l = &bt->placement[bt->work->nchannels];
     const struct kl_stage *s = bt->stage;
     struct kl_frame *f = l->frame;
 
@@ -236,7 +236,7 @@ static void lay(struct kl_backtrack *bt, int gpu, enum mode mode)
 /* Begin at a GPU, reached from a NET or (-1) from nowhere. */
 static void enter(struct kl_backtrack *bt, int net, int gpu, enum mode mode)
 {
-    struct kl_channel_placement *l = &bt->laying[bt->work->nchannels];
+    struct kl_channel_placement *l = &bt->placement[bt->work->nchannels];
     const struct kl_route *p = net < 0 ? NULL : kl_net_gpu(bt->routes, net, gpu);
 
     if (p && !follow(bt, p, KL_CHARGE_INTER, bt->work->type_inter)) return;
@@ -258,7 +258,7 @@ static void start_without_net(struct kl_backtrack *bt)
     if (c == 0)
         enter(bt, -1, 0, PCI_ORDER);
     else
-        enter(bt, -1, bt->laying[c - 1].order[0], REPLAY);
+        enter(bt, -1, bt->placement[c - 1].order[0], REPLAY);
     if (c > 0 && g->same_channels) return;
     for (int i = 0; i < bt->routes->ngpus; i++) enter(bt, -1, i, ANY_ORDER);
 }
@@ -333,7 +333,7 @@ static bool may_enter_through(const struct kl_backtrack *bt, int net)
     if (g->collnet && !kl_routes_net(bt->routes, net)->net.coll) return false;
     if (bt->routes->net_bw[net] < (float)bt->entry_bw) return false;
     if (g->pattern != KL_PATTERN_RING || g->cross_nic != 2 || c % 2 == 0) return true;
-    return bt->routes->same_net[net] == bt->laying[c - 1].nets[1];
+    return bt->routes->same_net[net] == bt->placement[c - 1].nets[1];
 }
 
 /*
@@ -364,7 +364,7 @@ static bool start_at_net(struct kl_backtrack *bt, int net)
     int c = g->nchannels;
     bool replay = c > 0 && (g->same_channels || !kl_nccl_has(bt->routes->nccl, KL_CHANGE_START_LOCAL));
 
-    if (replay) enter(bt, net, bt->laying[c - 1].order[0], REPLAY);
+    if (replay) enter(bt, net, bt->placement[c - 1].order[0], REPLAY);
     if (c > 0 && g->same_channels) return true;
     if (c == 0) try_pci_order_if_it_may_win(bt, net);
     if (kl_nccl_has(bt->routes->nccl, KL_CHANGE_START_NEAREST)) return try_local_gpus(bt, net);
@@ -385,7 +385,7 @@ static void start_from_net(struct kl_backtrack *bt)
         int net = list[(c + i) % n];
 
         if (!may_enter_through(bt, net)) continue;
-        bt->laying[c].nets[0] = bt->routes->same_net[net];
+        bt->placement[c].nets[0] = bt->routes->same_net[net];
         g->latency_inter = kl_routes_net(bt->routes, net)->net.latency;
         charge_port(bt, net, (float)bt->entry_bw);
         if (heads) {
@@ -401,7 +401,7 @@ static void start_from_net(struct kl_backtrack *bt)
 /* The state of a channel is allocated when the search first reaches it. */
 static bool make_placement(struct kl_backtrack *bt, int channel)
 {
-    struct kl_channel_placement *l = &bt->laying[channel];
+    struct kl_channel_placement *l = &bt->placement[channel];
     size_t ng = (size_t)bt->routes->ngpus, words = (ng + 63) / 64, pool = bt->routes->nvs ? 0 : ng * ng;
     size_t frames = (ng + 3) * sizeof *l->frame;
 
@@ -416,7 +416,7 @@ static bool make_placement(struct kl_backtrack *bt, int channel)
 
 static void start_channel(struct kl_backtrack *bt)
 {
-    if (!bt->laying[bt->work->nchannels].frame && !make_placement(bt, bt->work->nchannels))
+    if (!bt->placement[bt->work->nchannels].frame && !make_placement(bt, bt->work->nchannels))
         kl_backtrack_out_of_memory(bt);
     else if (bt->routes->nnets)
         start_from_net(bt);
@@ -439,13 +439,13 @@ static void set_charges(struct kl_backtrack *bt)
 ncclResult_t kl_backtrack_round(struct kl_backtrack *bt, int budget)
 {
     size_t levels = (size_t)bt->routes->topo->nlinks * sizeof *bt->before;
-    struct kl_round_limits wishes = kl_round_limits_of(bt->work);
+    struct kl_round_limits limits = kl_round_limits_of(bt->work);
 
     bt->work->nchannels = 0;
     bt->budget = budget;
     bt->stored = bt->steps = bt->most = 0;
     bt->bound = -1;
-    bt->reserve.exact = !bt->thorough && kl_is_exact(bt->routes, &wishes);
+    bt->reserve.exact = !bt->thorough && kl_is_exact(bt->routes, &limits);
     set_charges(bt);
     kl_stages_write(bt->routes, bt->work->pattern, bt->stage);
     memset(bt->reserve.refusals, 0, (size_t)bt->routes->topo->nlinks * sizeof *bt->reserve.refusals);
@@ -465,11 +465,11 @@ ncclResult_t kl_backtrack_create(struct kl_routes *routes, int max_channels, str
     if (!bt) return KL_NOMEM("a graph search");
     bt->routes = bt->reserve.routes = routes;
     bt->max_channels = max_channels;
-    bt->laying = calloc((size_t)max_channels, sizeof *bt->laying);
+    bt->placement = calloc((size_t)max_channels, sizeof *bt->placement);
     bt->stage = calloc((size_t)routes->ngpus + 3, sizeof *bt->stage);
     bt->reserve.refusals = malloc(nlinks * sizeof *bt->reserve.refusals);
     bt->before = malloc(nlinks * sizeof *bt->before);
-    if (!bt->laying || !bt->stage || !bt->reserve.refusals || !bt->before) {
+    if (!bt->placement || !bt->stage || !bt->reserve.refusals || !bt->before) {
         rc = KL_NOMEM("a graph search");
         goto out;
     }
@@ -487,10 +487,10 @@ void kl_backtrack_free(struct kl_backtrack *bt)
 {
     if (!bt) return;
     kl_candidates_fini(bt);
-    for (int c = 0; bt->laying && c < bt->max_channels; c++) free(bt->laying[c].frame);
+    for (int c = 0; bt->placement && c < bt->max_channels; c++) free(bt->placement[c].frame);
     kl_graph_free(bt->work);
     kl_graph_free(bt->best);
-    free(bt->laying);
+    free(bt->placement);
     free(bt->stage);
     free(bt->reserve.refusals);
     free(bt->before);

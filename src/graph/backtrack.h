@@ -41,7 +41,7 @@ struct kl_backtrack {
     bool tree;        /* the way back must be as good */
 
     struct kl_reserve reserve;
-    struct kl_channel_placement *laying; /* by channel */
+    struct kl_channel_placement *placement; /* by channel */
     int max_channels;
     int64_t *key; /* room for sorting candidates */
     struct kl_orders orders;

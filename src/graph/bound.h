@@ -53,7 +53,7 @@ bool kl_route_is_usable(const struct kl_routes *routes, const struct kl_route *r
  * Is the arithmetic exact: do reserving and releasing, in any order, leave every link exactly as before? Then the result of
  * a round depends on its limits alone, and every bandwidth is a whole number of thousandths.
  */
-bool kl_is_exact(const struct kl_routes *routes, const struct kl_round_limits *wishes);
+bool kl_is_exact(const struct kl_routes *routes, const struct kl_round_limits *limits);
 
 /* ---- equivalence.c ---- */
 
@@ -70,6 +70,6 @@ bool kl_rounds_equivalent(const struct kl_routes *routes, const struct kl_sums *
                           const struct kl_round_limits *b, bool order);
 
 /** Is there only one NET for all entries and exits? Then crossing NICs makes no difference. */
-bool kl_has_one_net(const struct kl_routes *routes, const struct kl_round_limits *wishes);
+bool kl_has_one_net(const struct kl_routes *routes, const struct kl_round_limits *limits);
 
 #endif

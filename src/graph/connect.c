@@ -476,7 +476,7 @@ static int common_divisor(int a, int b)
     return a;
 }
 
-/* Groups do not cross nodes, and are all of one size, which divides the wish as well. */
+/* Groups do not cross nodes, and are all of one size, which divides the requested size as well. */
 static void set_p2p_group(struct kl_connect *c, const struct kl_connect_request *q)
 {
     int group = (int)q->params.p2p_group;
@@ -506,7 +506,7 @@ ncclResult_t kl_connect_create(const struct kl_ranks *ranks, const struct kl_con
     if (!c) return KL_NOMEM("the connection of a communicator");
     c->ranks = *ranks;
     c->rank = request->rank;
-    c->crowded = request->crowded;
+    c->oversubscribed = request->oversubscribed;
     KL_TRY_OR(rc, out, check_scalars(c));
     KL_TRY_OR(rc, out, check_releases(c));
     KL_TRY_OR(rc, out, kl_nodes_create(ranks, &c->nodes));

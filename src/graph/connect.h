@@ -140,7 +140,7 @@ struct kl_connect_request {
     int min_ctas, max_ctas;              /* of the communicator's configuration: 1 and 64 */
     int parent_channels;                 /* of the parent that shares its resources; 0: own resources */
     int parent_nvls_channels;            /* of such a parent with NVLS; 0: none */
-    bool crowded;                        /* ranks share CPUs; all ask alike */
+    bool oversubscribed;                 /* ranks share CPUs; all ask alike */
     const int32_t
         *core; /* by rank: ranks that share CPUs have the same number, below nranks; NULL: none share, or unknown */
     struct kl_channel_params params;
@@ -191,8 +191,8 @@ struct kl_connect {
     struct kl_channel_step
         step[KL_CHANNEL_REASONS + 1]; /* the rules that led to `nchannels`; the parent may limit it twice */
     int nsteps;
-    bool crowded;  /* from the request */
-    int32_t *core; /* owned */
+    bool oversubscribed; /* from the request */
+    int32_t *core;       /* owned */
 };
 
 /** As many channels as an operation can have: NVLS may have more than rings and trees, in newer releases. */

@@ -235,7 +235,7 @@ static void groups_divide_all_nodes(void **state)
 {
     static const struct {
         const char *nccl;
-        int wish, nodes, ranks[3], group;
+        int asked, nodes, ranks[3], group;
     } cases[] = {
         {"2.28.3", 8, 2, {8, 8}, 0}, {"2.28.7", 8, 2, {8, 8}, 8}, {"2.28.7", 8, 2, {4, 4}, 4},
         {"2.28.7", 8, 1, {6}, 2},    {"2.28.7", 8, 2, {8, 4}, 4}, {"2.28.7", 8, 2, {8, 3}, 1},
@@ -248,7 +248,7 @@ static void groups_divide_all_nodes(void **state)
         struct cluster *c = cluster_new();
         int first = 0;
 
-        c->request.params.p2p_group = k->wish;
+        c->request.params.p2p_group = k->asked;
         for (int n = 0; n < k->nodes; n++) {
             int order[16];
 

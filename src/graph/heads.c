@@ -49,6 +49,6 @@ int kl_head_of_net(const struct kl_backtrack *bt, int net)
     int gpu = kl_topo_local_gpu(bt->routes->topo, net);
 
     for (int c = 0; gpu >= 0 && c < bt->work->nchannels; c++)
-        if (bt->laying[c].order[0] == bt->routes->same_rank[gpu]) return -1;
+        if (bt->placement[c].order[0] == bt->routes->same_rank[gpu]) return -1;
     return gpu;
 }

@@ -9,39 +9,39 @@
 
 /* The sums of the channels' reservations. */
 struct account {
-    struct kl_route_segments *legs;
+    struct kl_route_segments *segments;
     float *link, *port;
 };
 
 /* ---- one channel ---- */
 
-static void charge_segment(const struct account *a, const struct kl_route_segment *leg)
+static void charge_segment(const struct account *a, const struct kl_route_segment *segment)
 {
-    const struct kl_routes *r = a->legs->routes;
-    const struct kl_route *p = leg->route;
+    const struct kl_routes *r = a->segments->routes;
+    const struct kl_route *p = segment->route;
 
     for (uint32_t k = p->first; k < p->first + p->hops; k++) {
-        a->link[r->link[k]] += r->levels.need[leg->charge + r->share[k]];
-        if (r->back[k].link >= 0) a->link[r->back[k].link] += r->levels.need[leg->charge + r->back[k].share];
+        a->link[r->link[k]] += r->levels.need[segment->charge + r->share[k]];
+        if (r->back[k].link >= 0) a->link[r->back[k].link] += r->levels.need[segment->charge + r->back[k].share];
     }
 }
 
 static void charge_port(const struct account *a, int net)
 {
-    const struct kl_routes *r = a->legs->routes;
+    const struct kl_routes *r = a->segments->routes;
 
     for (int i = r->same_port[net]; i >= 0; i = r->next_port[i])
-        a->port[i] += (float)kl_entry_demand(a->legs->graph->bw_inter);
+        a->port[i] += (float)kl_entry_demand(a->segments->graph->bw_inter);
 }
 
 static void charge_channel(const struct account *a, int channel)
 {
-    const struct kl_topo *t = a->legs->routes->topo;
-    const struct kl_route_segment *leg = a->legs->leg;
+    const struct kl_topo *t = a->segments->routes->topo;
+    const struct kl_route_segment *segment = a->segments->segment;
 
-    kl_route_segments_look(a->legs, channel);
-    if (a->legs->n && t->node[leg->from].type == KL_NODE_NET) charge_port(a, kl_topo_index(t, leg->from));
-    for (int i = 0; i < a->legs->n; i++) charge_segment(a, &leg[i]);
+    kl_route_segments_look(a->segments, channel);
+    if (a->segments->n && t->node[segment->from].type == KL_NODE_NET) charge_port(a, kl_topo_index(t, segment->from));
+    for (int i = 0; i < a->segments->n; i++) charge_segment(a, &segment[i]);
 }
 
 /* ---- one more ---- */
@@ -84,8 +84,8 @@ static void clear_more(struct kl_load *l)
 static void try_one_more(struct kl_load *l, const struct account *a)
 {
     struct account more = *a;
-    const struct kl_topo *t = a->legs->routes->topo;
-    const struct kl_graph *g = a->legs->graph;
+    const struct kl_topo *t = a->segments->routes->topo;
+    const struct kl_graph *g = a->segments->graph;
     float least = 0;
     int limit;
 
@@ -109,14 +109,14 @@ static void try_one_more(struct kl_load *l, const struct account *a)
 
 static ncclResult_t account_for(struct kl_load *l, struct kl_routes *routes, const struct kl_graph *g)
 {
-    struct kl_route_segments legs;
-    struct account a = {&legs, l->used, l->port_used};
+    struct kl_route_segments segments;
+    struct account a = {&segments, l->used, l->port_used};
 
-    KL_TRY(kl_route_segments_init(&legs, routes, g));
+    KL_TRY(kl_route_segments_init(&segments, routes, g));
     kl_stages_charge(routes, g->pattern, g->bw_intra, g->bw_inter);
     for (int c = 0; c < g->nchannels; c++) charge_channel(&a, c);
     try_one_more(l, &a);
-    kl_route_segments_fini(&legs);
+    kl_route_segments_fini(&segments);
     return ncclSuccess;
 }
 

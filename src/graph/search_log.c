@@ -75,7 +75,7 @@ ncclResult_t kl_search_log_total(const struct kl_graph_why *why, const struct kl
 {
     long long *refusals = calloc((size_t)t->nlinks + 1, sizeof *refusals);
 
-    if (!refusals) return KL_NOMEM("the story of a search");
+    if (!refusals) return KL_NOMEM("the log of a search");
     *c = why->nattempts ? begin(&why->attempt[0], 0) : (struct kl_search_log_entry){.last = -1, .limiting_link = -1};
     for (int i = 0; i < why->nattempts; i++) extend(c, &why->attempt[i], i);
     c->limiting_link = limiting_link(why, c, refusals);
@@ -83,26 +83,26 @@ ncclResult_t kl_search_log_total(const struct kl_graph_why *why, const struct kl
     return ncclSuccess;
 }
 
-ncclResult_t kl_search_log_create(const struct kl_graph_why *why, const struct kl_topo *t, struct kl_search_log **story)
+ncclResult_t kl_search_log_create(const struct kl_graph_why *why, const struct kl_topo *t, struct kl_search_log **log)
 {
-    struct kl_search_log *s = malloc(sizeof *s + (size_t)why->nattempts * sizeof s->chapter[0]);
+    struct kl_search_log *s = malloc(sizeof *s + (size_t)why->nattempts * sizeof s->entry[0]);
     long long *refusals = calloc((size_t)t->nlinks + 1, sizeof *refusals);
 
     if (!s || !refusals) {
         free(s);
         free(refusals);
-        return KL_NOMEM("the story of a search");
+        return KL_NOMEM("the log of a search");
     }
     s->log_entries = 0;
     for (int i = 0; i < why->nattempts; i++) {
         const struct kl_conn_request *a = &why->attempt[i];
         bool alone = a->stored || !i || why->attempt[i - 1].stored || why->attempt[i - 1].pass != a->pass;
 
-        if (alone) s->chapter[s->log_entries++] = begin(a, i);
-        extend(&s->chapter[s->log_entries - 1], a, i);
+        if (alone) s->entry[s->log_entries++] = begin(a, i);
+        extend(&s->entry[s->log_entries - 1], a, i);
     }
-    for (int c = 0; c < s->log_entries; c++) s->chapter[c].limiting_link = limiting_link(why, &s->chapter[c], refusals);
+    for (int c = 0; c < s->log_entries; c++) s->entry[c].limiting_link = limiting_link(why, &s->entry[c], refusals);
     free(refusals);
-    *story = s;
+    *log = s;
     return ncclSuccess;
 }

@@ -28,7 +28,7 @@ struct kl_search_log_entry {
 
 struct kl_search_log {
     int log_entries;
-    struct kl_search_log_entry chapter[];
+    struct kl_search_log_entry entry[];
 };
 
 /** The i-th attempt as an entry of its own. */
@@ -36,10 +36,10 @@ struct kl_search_log_entry kl_search_log_attempt(const struct kl_graph_why *why,
 
 /** All attempts as one entry, also if there are none. */
 ncclResult_t kl_search_log_total(const struct kl_graph_why *why, const struct kl_topo *topo,
-                                 struct kl_search_log_entry *chapter);
+                                 struct kl_search_log_entry *entry);
 
 /** Free with free(). */
 ncclResult_t kl_search_log_create(const struct kl_graph_why *why, const struct kl_topo *topo,
-                                  struct kl_search_log **story);
+                                  struct kl_search_log **log);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attempts in a row that found nothing are one chapter; each that found something is its own. */
+/* Attempts in a row that found nothing are one entry; each that found something is its own. */
 #include "graph/search_log.h"
 
 #include "graph/test_machine.h"
@@ -34,7 +34,7 @@ static void failures_are_merged(void **state)
     a[6].next = KL_RELAX_FASTER;
     assert_int_equal(kl_search_log_create(&why, t, &s), ncclSuccess);
     assert_int_equal(s->log_entries, 5);
-    const struct kl_search_log_entry *c = s->chapter;
+    const struct kl_search_log_entry *c = s->entry;
 
     assert_true(c[0].first == 0 && c[0].last == 2 && c[0].bw_from == 40 && c[0].bw_to == 30);
     assert_true(c[0].type_intra.from == KL_PATH_NVL && c[0].type_intra.to == KL_PATH_SYS);

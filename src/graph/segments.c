@@ -12,8 +12,8 @@ ncclResult_t kl_route_segments_init(struct kl_route_segments *l, const struct kl
 
     *l = (struct kl_route_segments){.routes = routes, .graph = graph};
     l->stage = calloc(ngpus + 3, sizeof *l->stage);
-    l->leg = calloc(2 * ngpus + 3, sizeof *l->leg);
-    if (!l->stage || !l->leg) {
+    l->segment = calloc(2 * ngpus + 3, sizeof *l->segment);
+    if (!l->stage || !l->segment) {
         kl_route_segments_fini(l);
         return KL_NOMEM("the ways of a graph");
     }
@@ -24,7 +24,7 @@ ncclResult_t kl_route_segments_init(struct kl_route_segments *l, const struct kl
 void kl_route_segments_fini(struct kl_route_segments *l)
 {
     free(l->stage);
-    free(l->leg);
+    free(l->segment);
     *l = (struct kl_route_segments){0};
 }
 
@@ -55,14 +55,14 @@ static int net_at(const struct kl_route_segments *l, int channel, int end, int g
     return first;
 }
 
-/* ---- legs ---- */
+/* ---- segments ---- */
 
 static void add(struct kl_route_segments *l, enum kl_node_type from, int i, enum kl_node_type to, int j,
                 const struct kl_route *route, enum kl_charge charge)
 {
     const struct kl_topo *t = l->routes->topo;
 
-    l->leg[l->n++] = (struct kl_route_segment){kl_topo_at(t, from, i), kl_topo_at(t, to, j), route, charge};
+    l->segment[l->n++] = (struct kl_route_segment){kl_topo_at(t, from, i), kl_topo_at(t, to, j), route, charge};
 }
 
 static void add_gpu_gpu(struct kl_route_segments *l, int from, int to)

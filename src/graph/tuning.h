@@ -48,7 +48,7 @@ enum kl_algo {
     KL_ALGOS,                         /* number of modelled algorithms */
     KL_ALGO_ORDERED = KL_ALGOS,
     KL_ALGO_ORDERED_RING, /* on request only (coll/schedule/ordered.h) */
-    KL_ALGO_MAPPED,       /* tried before the choice (coll/zcopy/peer_direct.h) */
+    KL_ALGO_PEER_DIRECT,  /* tried before the choice (coll/zcopy/peer_direct.h) */
     KL_ALGO_NAMES
 };
 

@@ -510,12 +510,12 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
 {
     int nccl = constants->follows_nccl ? in->nccl : KL_NCCL_2_26_3;
     struct kl_tuning t = {.constants = constants, .at = kl_tuning_constants_at(constants, nccl), .in = *in};
-    struct kl_tuning_filter wishes;
+    struct kl_tuning_filter filter;
 
-    KL_TRY(kl_tuning_filter_read(params, constants->algos, &wishes));
+    KL_TRY(kl_tuning_filter_read(params, constants->algos, &filter));
     t.in.nccl = nccl;
     t.ll128_c2c = params->ll128_c2c != 0;
-    t.forced = wishes.any;
+    t.forced = filter.any;
     keep_text(t.algo, params->algo);
     keep_text(t.proto, params->proto);
     set_threads(&t, params);
@@ -523,7 +523,7 @@ ncclResult_t kl_tuning_compute(const struct kl_tuning_constants *constants, cons
         for (int f = 0; f < KL_FUNCS; f++) model_func(&t, params, f);
         set_thresholds(&t, params);
     }
-    kl_tuning_exclude(&t, &wishes);
+    kl_tuning_exclude(&t, &filter);
     *tuning = t;
     return ncclSuccess;
 }

@@ -24,7 +24,7 @@ enum { EVERY = (1 << KL_FUNCS) - 1, ANY = (1 << KL_PROTOS) - 1, SIMPLE = 1 << KL
     ROW(FLAT,           "Flat",          "FLAT",           KL_GRAPH_RING,           EVERY,                SIMPLE, true)  \
     ROW(ORDERED,        "Ordered",       "ORDERED",        0,                       0,                    0,      false) \
     ROW(ORDERED_RING,   "OrderedRing",   "ORDERED_RING",   0,                       0,                    0,      false) \
-    ROW(MAPPED,         "Mapped",        "MAPPED",         0,                       0,                    0,      false)
+    ROW(PEER_DIRECT,    "Mapped",        "MAPPED",         0,                       0,                    0,      false)
 /* clang-format on */
 #define PROTOS(ROW)                                                                                                    \
     ROW(LL, "LL", "LL")                                                                                                \

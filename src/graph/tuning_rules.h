@@ -30,14 +30,14 @@ struct kl_tuning_filter {
     int algo[KL_FUNCS][KL_ALGOS], proto[KL_FUNCS][KL_ALGOS];
 };
 /** `algos`: those that may be named. */
-ncclResult_t kl_tuning_filter_read(const struct kl_tuning_params *params, int algos, struct kl_tuning_filter *wishes);
+ncclResult_t kl_tuning_filter_read(const struct kl_tuning_params *params, int algos, struct kl_tuning_filter *filter);
 
 /** Is there no model of this combination? `pat` is NCCL_PAT_ENABLE. */
 enum kl_tuning_refusal kl_tuning_not_modelled(const struct kl_tuning_input *in, int64_t pat, int func, int algo,
                                               int proto);
 
 /** Set the bandwidth of excluded candidates to 0, and note the reason for every bandwidth of 0. */
-void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_filter *wishes);
+void kl_tuning_exclude(struct kl_tuning *t, const struct kl_tuning_filter *filter);
 
 /** The reason against an algorithm for this operation, beyond the reasons that hold for all operations. */
 enum kl_tuning_refusal kl_tuning_unfit(const struct kl_tuning *t, const struct kl_tuning_op *op, int algo);

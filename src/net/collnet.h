@@ -66,7 +66,7 @@ struct kl_collnet {
     ncclResult_t (*listen)(int device, const struct kl_collnet_end *me, struct kl_net_handle *handle, void **listener);
 
     /**
-     * Join the group: `handles` by member. ncclInProgress: `*group`, NULL at the first call, is an attempt: call again
+     * Join the group: `handles` by member. ncclInProgress: `*group`, NULL at the first call, is a connect request: call again
      * with it and the same arguments, or end it with close. A failure has ended it, and `*group` is NULL.
      */
     ncclResult_t (*connect)(int device, const struct kl_collnet_end *me, const struct kl_net_handle *handles,

@@ -108,7 +108,7 @@ struct kl_net {
     ncclResult_t (*listen)(int device, const struct kl_net_end *me, struct kl_net_handle *handle, void **listener);
 
     /**
-     * Connect to a listener. ncclInProgress: `*send`, NULL at the first call, is an attempt: call again with it and the
+     * Connect to a listener. ncclInProgress: `*send`, NULL at the first call, is a connect request: call again with it and the
      * same arguments, or end it with close_send. A failure has ended it, and `*send` is NULL.
      */
     ncclResult_t (*connect)(int device, const struct kl_net_end *me, const struct kl_net_handle *handle, void **send);
@@ -179,16 +179,16 @@ struct kl_net {
 extern const struct kl_net kl_net_socket;
 extern const struct kl_net kl_net_verbs; /* RDMA: InfiniBand and RoCE */
 
-/** The plugin that this process uses, once kl_net_hold has found one. Its data are neither encrypted nor authenticated. */
+/** The plugin that this process uses, once kl_net_ref has found one. Its data are neither encrypted nor authenticated. */
 extern struct kl_net kl_net_plugin;
 
 /**
  * The net for a communicator, initialised: the first plugin of NCCL_NET_PLUGIN that can be used, else the first of Kolo's own (nets.c). `wanted`, unless
  * "", is the name that it must have, in upper or lower case. ncclInvalidUsage: there is none of this name. Give it back with
- * kl_net_drop; NULL is fine there. Any thread.
+ * kl_net_unref; NULL is fine there. Any thread.
  */
-ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net);
-void kl_net_drop(const struct kl_net *net);
+ncclResult_t kl_net_ref(const char *wanted, const struct kl_net **net);
+void kl_net_unref(const struct kl_net *net);
 
 /** The library of the plugin in use, opened once more, and its name (255 bytes); NULL: there is none. It may have plugins of other kinds. */
 void *kl_net_plugin_library(char *file);

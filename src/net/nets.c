@@ -38,17 +38,17 @@ static bool may_use_plugin(const char *wanted)
     return false;
 }
 
-static bool hold_plugin(const char *wanted)
+static bool ref_plugin(const char *wanted)
 {
     if (!may_use_plugin(wanted)) return false;
     pthread_mutex_lock(&lock);
-    const bool held = kl_net_plugin_hold(wanted);
+    const bool held = kl_net_plugin_ref(wanted);
     pthread_mutex_unlock(&lock);
     return held;
 }
 
 /* The first of Kolo's own nets that can be used; with a name, the one of that name. */
-static ncclResult_t hold_own(const char *wanted, const struct kl_net **net)
+static ncclResult_t ref_own(const char *wanted, const struct kl_net **net)
 {
     ncclResult_t rc = ncclInvalidUsage;
     int named = 0;
@@ -70,20 +70,20 @@ static ncclResult_t hold_own(const char *wanted, const struct kl_net **net)
                    wanted, kl_net_verbs.name, kl_net_socket.name);
 }
 
-ncclResult_t kl_net_hold(const char *wanted, const struct kl_net **net)
+ncclResult_t kl_net_ref(const char *wanted, const struct kl_net **net)
 {
     *net = NULL;
     KL_TRY(kl_net_socket.init()); /* plugins' connections begin there as well (plugin/join.h) */
-    if (!hold_plugin(wanted)) return hold_own(wanted, net);
+    if (!ref_plugin(wanted)) return ref_own(wanted, net);
     *net = &kl_net_plugin;
     return ncclSuccess;
 }
 
-void kl_net_drop(const struct kl_net *net)
+void kl_net_unref(const struct kl_net *net)
 {
     if (net != &kl_net_plugin) return;
     pthread_mutex_lock(&lock);
-    kl_net_plugin_drop();
+    kl_net_plugin_unref();
     pthread_mutex_unlock(&lock);
 }
 

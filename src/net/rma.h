@@ -33,18 +33,18 @@ bool kl_net_rma_agree(const struct kl_net_rma_offer *offers, int n);
 /** Do not wait any longer: asked from time to time. */
 typedef bool kl_net_rma_stop(void *ctx);
 
-struct kl_net_rma_patience {
+struct kl_net_rma_wait {
     uint64_t deadline;
     kl_net_rma_stop *stop;
     void *ctx;
 };
 
 ncclResult_t kl_net_rma_connect(struct kl_net_rma *end, const struct kl_net_rma_offer *offers, int n,
-                                struct kl_net_rma_patience patience);
+                                struct kl_net_rma_wait wait);
 
 /** Register this rank's part of memory that all ranks register now. `counters`: it has the counters of puts. */
 ncclResult_t kl_net_rma_enroll(struct kl_net_rma *end, void *data, size_t bytes, bool counters,
-                               struct kl_net_rma_patience patience, void **mr);
+                               struct kl_net_rma_wait wait, void **mr);
 void kl_net_rma_withdraw(struct kl_net_rma *end, void *mr);
 
 /** Places are offsets in registered memory: of this rank, and of the same registration at `peer`. */

@@ -125,8 +125,8 @@ union kl_address kl_address_new_unix(uint64_t place)
 {
     union kl_address a = {.any = {0}};
 
-    a.door.family = AF_UNIX;
-    put_u64(a.door.place, place);
+    a.un.family = AF_UNIX;
+    put_u64(a.un.place, place);
     return a;
 }
 
@@ -137,12 +137,12 @@ bool kl_address_is_unix(const union kl_address *address)
 
 bool kl_address_is_unix_of(const union kl_address *address, uint64_t place)
 {
-    return kl_address_is_unix(address) && get_u64(address->door.place) == place;
+    return kl_address_is_unix(address) && get_u64(address->un.place) == place;
 }
 
-static void name_door(const union kl_address *address, char text[KL_ADDRESS_TEXT])
+static void name_unix(const union kl_address *address, char text[KL_ADDRESS_TEXT])
 {
-    snprintf(text, KL_ADDRESS_TEXT, "kolo-%016llx", get_u64(address->door.number));
+    snprintf(text, KL_ADDRESS_TEXT, "kolo-%016llx", get_u64(address->un.number));
 }
 
 /* ---- all kinds ---- */
@@ -160,7 +160,7 @@ const char *kl_address_format(const union kl_address *address, char text[KL_ADDR
         snprintf(text, KL_ADDRESS_TEXT, "[%s%s%s]:%d", host, scoped ? "%" : "", scope, kl_address_port(address));
     } else if (kl_address_is_unix(address) && kl_address_is_bound(address)) {
         char name[KL_ADDRESS_TEXT];
-        name_door(address, name);
+        name_unix(address, name);
         snprintf(text, KL_ADDRESS_TEXT, "unix:@%.32s", name);
     } else {
         snprintf(text, KL_ADDRESS_TEXT, "%s", kl_address_is_unix(address) ? "this host" : "none");
@@ -176,18 +176,18 @@ socklen_t kl_address_bytes(const union kl_address *address)
     case AF_INET6:
         return sizeof address->v6;
     case AF_UNIX:
-        return sizeof address->door;
+        return sizeof address->un;
     default:
         return 0;
     }
 }
 
-static socklen_t door_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
+static socklen_t unix_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
 {
     struct sockaddr_un *un = (struct sockaddr_un *)(void *)system;
     char name[KL_ADDRESS_TEXT];
 
-    name_door(address, name);
+    name_unix(address, name);
     un->sun_family = AF_UNIX;
     /* after a zero byte: an abstract address, not in the file system */
     snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name);
@@ -197,26 +197,26 @@ static socklen_t door_sockaddr(const union kl_address *address, struct sockaddr_
 socklen_t kl_address_sockaddr(const union kl_address *address, struct sockaddr_storage *system)
 {
     memset(system, 0, sizeof *system);
-    if (kl_address_is_unix(address)) return door_sockaddr(address, system);
+    if (kl_address_is_unix(address)) return unix_sockaddr(address, system);
     memcpy(system, address, sizeof *address);
     return kl_address_bytes(address);
 }
 
 bool kl_address_is_bound(const union kl_address *address)
 {
-    return kl_address_is_unix(address) ? get_u64(address->door.number) != 0 : kl_address_port(address) != 0;
+    return kl_address_is_unix(address) ? get_u64(address->un.number) != 0 : kl_address_port(address) != 0;
 }
 
 void kl_address_unbind(union kl_address *address)
 {
     kl_address_set_port(address, 0);
-    if (kl_address_is_unix(address)) put_u64(address->door.number, 0);
+    if (kl_address_is_unix(address)) put_u64(address->un.number, 0);
 }
 
 bool kl_address_same_port(const union kl_address *a, const union kl_address *b)
 {
     if (kl_address_is_unix(a) != kl_address_is_unix(b)) return false;
-    return kl_address_is_unix(a) ? !memcmp(a->door.number, b->door.number, sizeof a->door.number)
+    return kl_address_is_unix(a) ? !memcmp(a->un.number, b->un.number, sizeof a->un.number)
                                  : kl_address_port(a) == kl_address_port(b);
 }
 
@@ -303,8 +303,8 @@ void kl_address_pack(const union kl_address *address, unsigned char wire[KL_ADDR
         put_u16(wire + 22, address->v6.sin6_scope_id >> 16);
     } else if (kl_address_is_unix(address)) {
         put_u16(wire, 1);
-        memcpy(wire + 4, address->door.number, 8);
-        memcpy(wire + 12, address->door.place, 8);
+        memcpy(wire + 4, address->un.number, 8);
+        memcpy(wire + 12, address->un.place, 8);
     }
 }
 
@@ -316,9 +316,9 @@ bool kl_address_unpack(const unsigned char wire[KL_ADDRESS_WIRE], union kl_addre
     case 0:
         break;
     case 1:
-        a.door.family = AF_UNIX;
-        memcpy(a.door.number, wire + 4, 8);
-        memcpy(a.door.place, wire + 12, 8);
+        a.un.family = AF_UNIX;
+        memcpy(a.un.number, wire + 4, 8);
+        memcpy(a.un.place, wire + 12, 8);
         break;
     case 4:
         a.v4.sin_family = AF_INET;

@@ -33,7 +33,7 @@ union kl_address {
     struct sockaddr any;
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
-    struct kl_address_unix door;
+    struct kl_address_unix un;
 };
 _Static_assert(sizeof(union kl_address) == 28, "the largest of them");
 

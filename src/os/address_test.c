@@ -177,37 +177,37 @@ static void kinds_of_addresses_are_told_apart(void **state)
 }
 
 /* Unix addresses differ by number and place, and have neither a port nor a sockaddr_in. */
-static void doors_are_addresses(void **state)
+static void unix_sockets_are_addresses(void **state)
 {
-    union kl_address door = kl_address_new_unix(7), other = kl_address_new_unix(8), back;
+    union kl_address local = kl_address_new_unix(7), other = kl_address_new_unix(8), back;
     const union kl_address none = {.any = {0}};
     unsigned char wire[KL_ADDRESS_WIRE];
     struct sockaddr_storage system;
     char text[KL_ADDRESS_TEXT];
 
     (void)state;
-    assert_string_equal(kl_address_format(&door, text), "this host");
-    assert_false(kl_address_is_none(&door) || kl_address_is_bound(&door) || kl_address_is_loopback(&door));
-    door.door.number[0] = other.door.number[0] = 0xab;
-    assert_string_equal(kl_address_format(&door, text), "unix:@kolo-00000000000000ab");
-    assert_true(kl_address_is_bound(&door) && kl_address_is_unix_of(&door, 7) && !kl_address_is_unix_of(&door, 8));
+    assert_string_equal(kl_address_format(&local, text), "this host");
+    assert_false(kl_address_is_none(&local) || kl_address_is_bound(&local) || kl_address_is_loopback(&local));
+    local.un.number[0] = other.un.number[0] = 0xab;
+    assert_string_equal(kl_address_format(&local, text), "unix:@kolo-00000000000000ab");
+    assert_true(kl_address_is_bound(&local) && kl_address_is_unix_of(&local, 7) && !kl_address_is_unix_of(&local, 8));
     assert_false(kl_address_is_unix_of(&none, 0));
-    assert_true(kl_address_same_port(&door, &other) && !kl_address_same_host(&door, &other));
+    assert_true(kl_address_same_port(&local, &other) && !kl_address_same_host(&local, &other));
 
-    kl_address_pack(&door, wire);
-    assert_true(kl_address_unpack(wire, &back) && !memcmp(&back, &door, sizeof back));
-    assert_int_equal(kl_address_sockaddr(&door, &system), sizeof(sa_family_t) + sizeof "kolo-00000000000000ab");
+    kl_address_pack(&local, wire);
+    assert_true(kl_address_unpack(wire, &back) && !memcmp(&back, &local, sizeof back));
+    assert_int_equal(kl_address_sockaddr(&local, &system), sizeof(sa_family_t) + sizeof "kolo-00000000000000ab");
     assert_int_equal(system.ss_family, AF_UNIX);
 
     kl_address_unbind(&back);
-    assert_false(kl_address_is_bound(&back) || kl_address_same_port(&back, &door));
-    assert_true(kl_address_same_host(&back, &door));
+    assert_false(kl_address_is_bound(&back) || kl_address_same_port(&back, &local));
+    assert_true(kl_address_same_host(&back, &local));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(doors_are_addresses),
+        cmocka_unit_test(unix_sockets_are_addresses),
         cmocka_unit_test(text_is_parsed_and_formatted),
         cmocka_unit_test(names_are_looked_up),
         cmocka_unit_test(wire_form_survives_a_round_trip),

@@ -8,22 +8,22 @@
 #include <stdint.h>
 #include <unistd.h>
 
-ncclResult_t kl_cancel_init(struct kl_cancel *stop)
+ncclResult_t kl_cancel_init(struct kl_cancel *cancel)
 {
     int fd = kl_wakeup_open();
 
     if (fd < 0) return KL_FAIL_ERRNO("cannot create an event descriptor");
-    stop->fd = fd;
+    cancel->fd = fd;
     return ncclSuccess;
 }
 
-void kl_cancel_fini(struct kl_cancel *stop)
+void kl_cancel_fini(struct kl_cancel *cancel)
 {
-    if (stop->fd >= 0) close(stop->fd);
-    stop->fd = -1;
+    if (cancel->fd >= 0) close(cancel->fd);
+    cancel->fd = -1;
 }
 
-void kl_cancel_raise(const struct kl_cancel *stop)
+void kl_cancel_raise(const struct kl_cancel *cancel)
 {
-    kl_wakeup_signal(stop->fd);
+    kl_wakeup_signal(cancel->fd);
 }

@@ -17,7 +17,7 @@ enum { TURNS = 400 };
 
 /* The faults in a process whose variable is `value`: a bit per kind that struck, and the attempts at which memory was
  * refused. */
-struct story {
+struct outcome {
     bool on;
     unsigned struck;
     uint64_t took_ns;
@@ -25,7 +25,7 @@ struct story {
     unsigned char memory[TURNS];
 };
 
-static void live(struct story *s)
+static void live(struct outcome *s)
 {
     int pair[2];
     char data[64] = "";
@@ -51,9 +51,9 @@ static void live(struct story *s)
     _exit(0);
 }
 
-static int process_with(const char *value, const char *rank, struct story *s)
+static int process_with(const char *value, const char *rank, struct outcome *s)
 {
-    struct story *shared = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct outcome *shared = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = -1;
 
     assert_ptr_not_equal(shared, MAP_FAILED);
@@ -89,7 +89,7 @@ static void only_what_is_asked_for_strikes(void **state)
         {"5:elephants", 0},
         {"5 short", 0},
     };
-    struct story s;
+    struct outcome s;
 
     (void)state;
     FOR_EACH_CASE(c, cases)
@@ -105,7 +105,7 @@ static void every_kind_that_the_parameter_names_is_known(void **state)
 {
     const char *list = strstr(kl_inject_param_set.params[0].doc, "SEED:KIND[@N],... of ");
     char names[128], value[64], *rest = NULL;
-    struct story s;
+    struct outcome s;
     int n = 0;
 
     (void)state;
@@ -122,7 +122,7 @@ static void every_kind_that_the_parameter_names_is_known(void **state)
 /* Some 60 of 800 calls are late, 1.5 ms each. */
 static void calls_are_late(void **state)
 {
-    struct story s;
+    struct outcome s;
 
     (void)state;
     assert_int_equal(process_with("5:delay", "0", &s), 0);
@@ -134,7 +134,7 @@ static void a_bare_seed_asks_for_all(void **state)
 {
     unsigned struck = 0;
     int ended = 0;
-    struct story s;
+    struct outcome s;
 
     (void)state;
     for (int seed = 0; seed < 12; seed++) {
@@ -153,7 +153,7 @@ static void connections_break_and_processes_end(void **state)
     unsigned dropped = 0;
     int killed = 0, stopped = 0;
     char value[32];
-    struct story s;
+    struct outcome s;
 
     (void)state;
     for (int seed = 0; seed < 12; seed++) {
@@ -172,7 +172,7 @@ static void connections_break_and_processes_end(void **state)
 
 static void one_chance_can_be_chosen(void **state)
 {
-    struct story s;
+    struct outcome s;
 
     (void)state;
     assert_int_equal(process_with("5:memory@7", "0", &s), 0);
@@ -186,7 +186,7 @@ static void one_chance_can_be_chosen(void **state)
 
 static void who_keeps_watch_is_spared(void **state)
 {
-    struct story s;
+    struct outcome s;
 
     (void)state;
     setenv("SPARED", "1", 1);
@@ -198,7 +198,7 @@ static void who_keeps_watch_is_spared(void **state)
 
 static void a_seed_is_one_story_for_each_rank(void **state)
 {
-    struct story first, again, other;
+    struct outcome first, again, other;
 
     (void)state;
     assert_int_equal(process_with("17:memory", "1", &first), 0);

@@ -106,10 +106,10 @@ ncclResult_t kl_hostinfo_netns_hash(uint64_t *hash)
 ncclResult_t kl_hostinfo_memory_hash(uint64_t *hash)
 {
     char place[PLACE], user[PLACE];
-    uint64_t door;
+    uint64_t netns;
 
-    KL_TRY(kl_hostinfo_netns_hash(&door));
-    snprintf(place, sizeof place, "%" PRIu64, door);
+    KL_TRY(kl_hostinfo_netns_hash(&netns));
+    snprintf(place, sizeof place, "%" PRIu64, netns);
     snprintf(user, sizeof user, "%" PRIu64 " %ld", inode_of("/proc/self/ns/user"), (long)geteuid());
     return hash_texts("memory", place, user, hash);
 }

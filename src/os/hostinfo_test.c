@@ -89,7 +89,7 @@ static void processes_share_a_host(void **state)
         printf("not tried: a host of another name, since no UTS namespace can be made here\n");
 }
 
-static uint64_t door_hash(void)
+static uint64_t netns_hash(void)
 {
     uint64_t hash = 0;
 
@@ -105,9 +105,9 @@ static uint64_t memory_hash(void)
     return hash;
 }
 
-static uint64_t door_of_other_network(void)
+static uint64_t netns_of_other_network(void)
 {
-    return unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET) ? 0 : door_hash();
+    return unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET) ? 0 : netns_hash();
 }
 
 static uint64_t memory_of_other_network(void)
@@ -115,9 +115,9 @@ static uint64_t memory_of_other_network(void)
     return unshare(CLONE_NEWUSER | CLONE_NEWNET) && unshare(CLONE_NEWNET) ? 0 : memory_hash();
 }
 
-static uint64_t door_of_other_users(void)
+static uint64_t netns_of_other_users(void)
 {
-    return unshare(CLONE_NEWUSER) ? 0 : door_hash();
+    return unshare(CLONE_NEWUSER) ? 0 : netns_hash();
 }
 
 static uint64_t memory_of_other_users(void)
@@ -129,17 +129,17 @@ static uint64_t memory_of_other_users(void)
 static void namespaces_tell_what_is_shared(void **state)
 {
     (void)state;
-    assert_true(door_hash() && in_child(door_hash) == door_hash());
+    assert_true(netns_hash() && in_child(netns_hash) == netns_hash());
     assert_true(memory_hash() && in_child(memory_hash) == memory_hash());
 
-    uint64_t door = in_child(door_of_other_network), memory = in_child(memory_of_other_network);
-    if (door)
-        assert_true(door != door_hash() && memory != memory_hash());
+    uint64_t netns = in_child(netns_of_other_network), memory = in_child(memory_of_other_network);
+    if (netns)
+        assert_true(netns != netns_hash() && memory != memory_hash());
     else
         printf("not tried: another network, since no network namespace can be made here\n");
-    door = in_child(door_of_other_users), memory = in_child(memory_of_other_users);
-    if (door)
-        assert_true(door == door_hash() && memory != memory_hash());
+    netns = in_child(netns_of_other_users), memory = in_child(memory_of_other_users);
+    if (netns)
+        assert_true(netns == netns_hash() && memory != memory_hash());
     else
         printf("not tried: other users, since no user namespace can be made here\n");
 }

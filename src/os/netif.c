@@ -89,24 +89,24 @@ static bool usable(const struct kl_netif *netif, int family)
     return !family || has == family;
 }
 
-static int select_near(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+static int select_near(const struct kl_netif *list, int n, const struct kl_netif_constraints *constraints,
                        struct kl_netif *chosen)
 {
     for (int i = 0; i < n; i++)
-        if (kl_address_same_subnet(&list[i].address, wish->near, &list[i].mask)) {
+        if (kl_address_same_subnet(&list[i].address, constraints->near, &list[i].mask)) {
             chosen[0] = list[i];
             return 1;
         }
     return 0;
 }
 
-static int select_named(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+static int select_named(const struct kl_netif *list, int n, const struct kl_netif_constraints *constraints,
                         struct kl_netif *chosen)
 {
     int count = 0;
 
     for (int i = 0; i < n; i++)
-        if (usable(&list[i], wish->family) && kl_netif_name_matches(list[i].name, -1, wish->names))
+        if (usable(&list[i], constraints->family) && kl_netif_name_matches(list[i].name, -1, constraints->names))
             count = add(chosen, count, &list[i]);
     return count;
 }
@@ -123,27 +123,28 @@ static int select_loopback(const struct kl_netif *list, int n, int family, struc
     return count;
 }
 
-static int select_class(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+static int select_class(const struct kl_netif *list, int n, const struct kl_netif_constraints *constraints,
                         enum name_class class, struct kl_netif *chosen)
 {
     int count = 0;
 
     for (int i = 0; i < n; i++)
-        if (class_of(list[i].name) == class && usable(&list[i], wish->family)) count = add(chosen, count, &list[i]);
+        if (class_of(list[i].name) == class && usable(&list[i], constraints->family))
+            count = add(chosen, count, &list[i]);
     return count;
 }
 
-int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_constraints *constraints,
                     struct kl_netif chosen[KL_NETIF_MAX])
 {
-    bool named = wish->names && *wish->names;
+    bool named = constraints->names && *constraints->names;
     int count = 0;
 
-    if (wish->near && (count = select_near(list, n, wish, chosen))) return count;
-    if (named) return select_named(list, n, wish, chosen);
+    if (constraints->near && (count = select_near(list, n, constraints, chosen))) return count;
+    if (named) return select_named(list, n, constraints, chosen);
     for (enum name_class class = IB; class < NCLASSES && !count; class ++)
-        count = select_class(list, n, wish, class, chosen);
-    return count ? count : select_loopback(list, n, wish->family, chosen);
+        count = select_class(list, n, constraints, class, chosen);
+    return count ? count : select_loopback(list, n, constraints->family, chosen);
 }
 
 /* ---- the system ---- */
@@ -187,21 +188,24 @@ static void describe(const struct kl_netif *list, int n, struct kl_text *text)
     }
 }
 
-static ncclResult_t none_left(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish)
+static ncclResult_t none_left(const struct kl_netif *list, int n, const struct kl_netif_constraints *constraints)
 {
-    bool named = wish->names && *wish->names;
-    const char *family = wish->family == AF_INET ? " with IPv4" : wish->family == AF_INET6 ? " with IPv6" : "";
+    bool named = constraints->names && *constraints->names;
+    const char *family = constraints->family == AF_INET    ? " with IPv4"
+                         : constraints->family == AF_INET6 ? " with IPv6"
+                                                           : "";
     char exist[512];
     struct kl_text text = kl_text_in(exist, sizeof exist);
 
     describe(list, n, &text);
     return KL_FAIL(ncclSystemError,
                    "no network interface%s%s%s%s; there are: %s; choose with NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY",
-                   family, named ? " matches NCCL_SOCKET_IFNAME=\"" : "", named ? wish->names : "", named ? "\"" : "",
-                   exist);
+                   family, named ? " matches NCCL_SOCKET_IFNAME=\"" : "", named ? constraints->names : "",
+                   named ? "\"" : "", exist);
 }
 
-ncclResult_t kl_netif_choose(const struct kl_netif_constraints *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count)
+ncclResult_t kl_netif_choose(const struct kl_netif_constraints *constraints, struct kl_netif chosen[KL_NETIF_MAX],
+                             int *count)
 {
     int n = 0;
     struct kl_netif *list = calloc(LIST_MAX, sizeof *list);
@@ -209,9 +213,9 @@ ncclResult_t kl_netif_choose(const struct kl_netif_constraints *wish, struct kl_
     if (!list) return KL_NOMEM("the list of network interfaces");
     ncclResult_t rc = kl_netif_list(list, LIST_MAX, &n);
     if (!rc) {
-        int selected = kl_netif_select(list, n, wish, chosen);
+        int selected = kl_netif_select(list, n, constraints, chosen);
         if (selected) *count = selected;
-        if (!selected) rc = none_left(list, n, wish);
+        if (!selected) rc = none_left(list, n, constraints);
     }
     free(list);
     return rc;

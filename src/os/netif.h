@@ -64,10 +64,11 @@ static inline int kl_netif_roce_mtu(int mtu)
 ncclResult_t kl_netif_list(struct kl_netif *list, int max, int *count);
 
 /** Choose among `n` of them: returns how many were written to `chosen`, at most KL_NETIF_MAX. Pure, silent. */
-int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_constraints *wish,
+int kl_netif_select(const struct kl_netif *list, int n, const struct kl_netif_constraints *constraints,
                     struct kl_netif chosen[KL_NETIF_MAX]);
 
 /** List and select; at least one on success. */
-ncclResult_t kl_netif_choose(const struct kl_netif_constraints *wish, struct kl_netif chosen[KL_NETIF_MAX], int *count);
+ncclResult_t kl_netif_choose(const struct kl_netif_constraints *constraints, struct kl_netif chosen[KL_NETIF_MAX],
+                             int *count);
 
 #endif

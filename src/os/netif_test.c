@@ -47,7 +47,7 @@ static const struct choice_case {
     const char *chosen; /* "name=address name=address " */
 } choice_cases[] = {
     {"InfiniBand first", server, NULL, 0, NULL, "ib0=192.168.7.1:0 ib1=192.168.8.1:0 "},
-    {"empty names are no wish", server, "", 0, NULL, "ib0=192.168.7.1:0 ib1=192.168.8.1:0 "},
+    {"empty names are no constraint", server, "", 0, NULL, "ib0=192.168.7.1:0 ib1=192.168.8.1:0 "},
     {"then others", laptop, NULL, 0, NULL, "wlan0=[fe80::1%lo]:0 "},
     {"then docker", container, NULL, 0, NULL, "docker0=172.17.0.1:0 "},
     {"then loopback", isolated, NULL, 0, NULL, "lo=127.0.0.1:0 "},
@@ -102,10 +102,11 @@ static void interfaces_are_chosen_in_order(void **state)
         struct kl_netif list[16], chosen[KL_NETIF_MAX];
         char got[256] = "", text[KL_ADDRESS_TEXT];
         union kl_address near = {0};
-        struct kl_netif_constraints wish = {.names = c->names, .family = c->family, .near = c->near ? &near : NULL};
+        struct kl_netif_constraints constraints = {
+            .names = c->names, .family = c->family, .near = c->near ? &near : NULL};
 
         if (c->near) near = address(c->near);
-        int count = kl_netif_select(list, build(c->host, list), &wish, chosen);
+        int count = kl_netif_select(list, build(c->host, list), &constraints, chosen);
         for (int i = 0; i < count; i++)
             snprintf(got + strlen(got), sizeof got - strlen(got), "%s=%s ", chosen[i].name,
                      kl_address_format(&chosen[i].address, text));
@@ -116,25 +117,25 @@ static void interfaces_are_chosen_in_order(void **state)
 static void no_more_than_the_most_are_chosen(void **state)
 {
     struct kl_netif list[KL_NETIF_MAX + 4], chosen[KL_NETIF_MAX];
-    struct kl_netif_constraints wish = {0};
+    struct kl_netif_constraints constraints = {0};
 
     (void)state;
     for (int i = 0; i < KL_NETIF_MAX + 4; i++) {
         list[i] = (struct kl_netif){.address = address("10.0.0.1:0"), .mask = address("255.0.0.0:0")};
         snprintf(list[i].name, sizeof list[i].name, "eth%d", i);
     }
-    assert_int_equal(kl_netif_select(list, KL_NETIF_MAX + 4, &wish, chosen), KL_NETIF_MAX);
+    assert_int_equal(kl_netif_select(list, KL_NETIF_MAX + 4, &constraints, chosen), KL_NETIF_MAX);
 }
 
 static void this_host_has_an_interface(void **state)
 {
     struct kl_netif list[64], chosen[KL_NETIF_MAX];
-    struct kl_netif_constraints wish = {0};
+    struct kl_netif_constraints constraints = {0};
     int n = 0, count = 0;
 
     (void)state;
     assert_int_equal(kl_netif_list(list, 64, &n), ncclSuccess);
-    assert_int_equal(kl_netif_choose(&wish, chosen, &count), ncclSuccess);
+    assert_int_equal(kl_netif_choose(&constraints, chosen, &count), ncclSuccess);
     assert_in_range(count, 1, n);
     for (int i = 0; i < count; i++) assert_int_equal(kl_address_port(&chosen[i].address), 0);
 }
@@ -142,12 +143,12 @@ static void this_host_has_an_interface(void **state)
 static void a_failed_choice_says_what_exists(void **state)
 {
     struct kl_netif chosen[KL_NETIF_MAX];
-    struct kl_netif_constraints wish = {.names = "=no-such-one"};
+    struct kl_netif_constraints constraints = {.names = "=no-such-one"};
     int count = 77;
 
     (void)state;
     kl_error_quiet(1);
-    assert_int_equal(kl_netif_choose(&wish, chosen, &count), ncclSystemError);
+    assert_int_equal(kl_netif_choose(&constraints, chosen, &count), ncclSystemError);
     assert_int_equal(count, 77);
     assert_non_null(strstr(kl_error_text(), "=no-such-one"));
     assert_non_null(strstr(kl_error_text(), "lo (127.0.0.1)"));

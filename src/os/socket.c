@@ -124,7 +124,7 @@ static bool is_bound(int s, union kl_address *address)
     struct sockaddr_storage system;
 
     if (kl_address_is_unix(address) && !kl_address_is_bound(address))
-        randombytes_buf(address->door.number, sizeof address->door.number);
+        randombytes_buf(address->un.number, sizeof address->un.number);
     const socklen_t bytes = kl_address_sockaddr(address, &system);
     if (bind(s, (const struct sockaddr *)(const void *)&system, bytes)) return false;
     if (!kl_address_is_unix(address)) *address = kl_socket_local(s);

@@ -364,23 +364,23 @@ static int has_v6(void)
 
 /* ---- Unix sockets ---- */
 
-static void a_door_is_a_connection(void **state)
+static void a_unix_socket_is_a_connection(void **state)
 {
     const struct kl_io_wait wait = within((int)kolo_test_hang_ms());
-    union kl_address door = kl_address_new_unix(1), other = door;
+    union kl_address local = kl_address_new_unix(1), other = local;
     char word[6] = "";
     int listener, second, a, b;
 
     (void)state;
-    assert_int_equal(kl_socket_listen(&door, &listener), ncclSuccess);
+    assert_int_equal(kl_socket_listen(&local, &listener), ncclSuccess);
     assert_int_equal(kl_socket_listen(&other, &second), ncclSuccess);
-    assert_true(kl_address_is_bound(&door) && !kl_address_same_port(&door, &other));
+    assert_true(kl_address_is_bound(&local) && !kl_address_same_port(&local, &other));
     kl_error_quiet(1);
     int taken;
-    assert_int_equal(kl_socket_listen(&door, &taken), ncclSystemError);
+    assert_int_equal(kl_socket_listen(&local, &taken), ncclSystemError);
     assert_int_equal(errno, EADDRINUSE);
     kl_error_quiet(0);
-    assert_int_equal(connect_to(&door, &a), KL_IO_DONE);
+    assert_int_equal(connect_to(&local, &a), KL_IO_DONE);
     assert_int_equal(kl_socket_accept(listener, &wait, &b), KL_IO_DONE);
     assert_int_equal(kl_socket_send(a, "hello", 5, &wait), KL_IO_DONE);
     assert_int_equal(kl_socket_recv(b, word, 5, &wait), KL_IO_DONE);
@@ -390,22 +390,22 @@ static void a_door_is_a_connection(void **state)
     kl_socket_close(b);
     kl_socket_close(second);
     kl_socket_close(listener);
-    assert_int_equal(connect_to(&door, &a), KL_IO_ERROR);
+    assert_int_equal(connect_to(&local, &a), KL_IO_ERROR);
     assert_int_equal(errno, ECONNREFUSED);
 }
 
 /* As another user. */
-static int knock(const union kl_address *door)
+static int knock(const union kl_address *local)
 {
     int fd;
 
     if (setgid(65534) || setuid(65534)) return 2;
-    return connect_to(door, &fd) != KL_IO_ERROR || errno != EACCES;
+    return connect_to(local, &fd) != KL_IO_ERROR || errno != EACCES;
 }
 
-static void a_door_is_open_to_one_user(void **state)
+static void a_unix_socket_is_open_to_one_user(void **state)
 {
-    union kl_address door = kl_address_new_unix(1);
+    union kl_address local = kl_address_new_unix(1);
     int listener, fd, status;
 
     (void)state;
@@ -413,9 +413,9 @@ static void a_door_is_open_to_one_user(void **state)
         print_message("skipped: only root can be another user\n");
         skip();
     }
-    assert_int_equal(kl_socket_listen(&door, &listener), ncclSuccess);
+    assert_int_equal(kl_socket_listen(&local, &listener), ncclSuccess);
     pid_t child = fork();
-    if (!child) _exit(knock(&door));
+    if (!child) _exit(knock(&local));
     const struct kl_io_wait wait = within(200);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -423,19 +423,19 @@ static void a_door_is_open_to_one_user(void **state)
     kl_socket_close(listener);
 }
 
-static int run_doors(void)
+static int run_unix(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_door_is_a_connection),
-        cmocka_unit_test(a_door_is_open_to_one_user),
+        cmocka_unit_test(a_unix_socket_is_a_connection),
+        cmocka_unit_test(a_unix_socket_is_open_to_one_user),
     };
 
-    return cmocka_run_group_tests_name("socket (doors)", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("socket (Unix)", tests, NULL, NULL);
 }
 
 int main(void)
 {
-    int failures = run_family("socket (IPv4)", "127.0.0.1:0") + run_doors();
+    int failures = run_family("socket (IPv4)", "127.0.0.1:0") + run_unix();
 
     if (!has_v6())
         print_message("IPv6 skipped: %s\n", kl_error_text());

@@ -10,27 +10,27 @@
 
 int kl_wakeup_open(void)
 {
-    int bell;
+    int fd;
 
-    do bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    while (bell < 0 && kl_fd_limit_make_room(errno));
-    return bell;
+    do fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    while (fd < 0 && kl_fd_limit_make_room(errno));
+    return fd;
 }
 
-void kl_wakeup_signal(int bell)
+void kl_wakeup_signal(int fd)
 {
     const uint64_t one = 1;
     int saved = errno;
-    ssize_t rung = write(bell, &one, sizeof one); /* fails only after 2^64 - 2 writes without a read */
+    ssize_t written = write(fd, &one, sizeof one); /* fails only after 2^64 - 2 writes without a read */
 
-    (void)rung;
+    (void)written;
     errno = saved;
 }
 
-void kl_wakeup_clear(int bell)
+void kl_wakeup_clear(int fd)
 {
-    uint64_t rings;
-    ssize_t heard = read(bell, &rings, sizeof rings);
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof count);
 
-    (void)heard;
+    (void)got;
 }

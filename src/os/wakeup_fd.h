@@ -12,9 +12,9 @@
 int kl_wakeup_open(void);
 
 /** Make it readable until kl_wakeup_clear. Leaves errno alone. */
-void kl_wakeup_signal(int bell);
+void kl_wakeup_signal(int fd);
 
 /** Make it unreadable again: consumes all writes so far. */
-void kl_wakeup_clear(int bell);
+void kl_wakeup_clear(int fd);
 
 #endif

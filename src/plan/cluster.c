@@ -107,11 +107,11 @@ static int by_dev(const void *x, const void *y)
 static ncclResult_t look_at_nics(struct kl_cluster *c, const char *sysfs)
 {
     struct kl_setting ifname;
-    struct kl_nics_filter wish = {.hca = c->config.ib_hca, .ib_disable = c->config.ib_disable};
+    struct kl_nics_filter filter = {.hca = c->config.ib_hca, .ib_disable = c->config.ib_disable};
     struct kl_nics_seen seen;
 
-    if (kl_settings_find(&c->settings, "NCCL_SOCKET_IFNAME", &ifname)) wish.ifname = ifname.text;
-    KL_TRY(kl_nics_read(sysfs, &wish, &seen));
+    if (kl_settings_find(&c->settings, "NCCL_SOCKET_IFNAME", &ifname)) filter.ifname = ifname.text;
+    KL_TRY(kl_nics_read(sysfs, &filter, &seen));
     c->facts.net = seen.net;
     c->facts.nnets = seen.nnets;
     c->skip = seen.skip;

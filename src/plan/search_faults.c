@@ -76,7 +76,7 @@ static ncclResult_t try_network(struct trial *t, const struct kl_xml *mended, st
 }
 
 /* Mend all faults of some kinds at once. */
-static ncclResult_t mend(struct kl_xml *xml, unsigned codes, int nccl, bool *any)
+static ncclResult_t repair(struct kl_xml *xml, unsigned codes, int nccl, bool *any)
 {
     for (int code = 0; code < KL_ANOMALIES; code++) {
         bool mended = false;
@@ -94,7 +94,7 @@ static ncclResult_t try_without(struct trial *t, unsigned codes, struct kl_fault
     ncclResult_t rc;
 
     KL_TRY(kl_xml_clone(t->document, &mended));
-    KL_TRY_OR(rc, out, mend(mended, codes, t->report->cluster->options.nccl, &cost->mended));
+    KL_TRY_OR(rc, out, repair(mended, codes, t->report->cluster->options.nccl, &cost->mended));
     if (!cost->mended) goto out;
     KL_TRY_OR(rc, out, try_hosts(t, mended, now, now->hosts, cost));
     if (!cost->costs) rc = try_network(t, mended, cost);

@@ -12,7 +12,7 @@ static ncclResult_t report_graph(struct kl_search_report *r, int id)
     struct kl_graph_report *g = &r->graph[r->ngraphs++];
 
     *g = (struct kl_graph_report){.id = id, .graph = d->graphs.graph[id], .why = d->graphs.why[id]};
-    KL_TRY(kl_search_log_create(g->why, d->topo, &g->story));
+    KL_TRY(kl_search_log_create(g->why, d->topo, &g->log));
     KL_TRY(kl_load_create(d->topo, g->graph, &g->load));
     return kl_search_group_links(d->topo, g);
 }
@@ -57,7 +57,7 @@ ncclResult_t kl_search_report_make(const struct kl_cluster *cluster, unsigned gr
 void kl_search_report_fini(struct kl_search_report *r)
 {
     for (int i = 0; i < r->ngraphs; i++) {
-        free(r->graph[i].story);
+        free(r->graph[i].log);
         kl_load_free(r->graph[i].load);
         free(r->graph[i].group);
     }

@@ -47,7 +47,7 @@ struct kl_graph_report {
     int id;
     const struct kl_graph *graph;
     const struct kl_graph_why *why;
-    struct kl_search_log *story;
+    struct kl_search_log *log;
     struct kl_load *load;
     struct kl_link_group *group; /* incomplete ones first, then the fullest */
     int ngroups;

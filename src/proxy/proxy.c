@@ -25,7 +25,7 @@ struct kl_proxy {
     struct kl_thread thread;
     uint32_t generation; /* of the process that started it */
     int users;           /* under the registry's lock */
-    int bell;
+    int wakeup_fd;
     _Atomic bool asleep; /* or about to; the thread that clears it rings */
     _Atomic bool stop;
     _Atomic bool alone; /* the thread itself was the last user: it frees everything */
@@ -99,7 +99,7 @@ void kl_proxy_sleep_at_most(struct kl_proxy_sleep *r, int ms)
     if (ms < r->ms) r->ms = ms;
 }
 
-/* From now on a thread that adds work rings the bell; this round sees work that was added before. */
+/* From now on a thread that adds work wakes the proxy; this round sees work that was added before. */
 static bool prepare_sleep(struct kl_proxy *p)
 {
     struct kl_proxy_sleep *r = &p->rest;
@@ -107,7 +107,7 @@ static bool prepare_sleep(struct kl_proxy *p)
     r->n = 0;
     r->ms = LONGEST_SLEEP_MS;
     (void)kl_swap_acq_rel(&p->asleep, true); /* pairs with kl_proxy_wake */
-    kl_proxy_sleep_on(r, p->bell);
+    kl_proxy_sleep_on(r, p->wakeup_fd);
     pthread_mutex_lock(&p->running);
     for (struct kl_proxy_task *d = p->duties; d; d = d->next) d->rest(d, r);
     bool moved = run_proxy_round(p);
@@ -119,14 +119,14 @@ static void sleep_until_woken(struct kl_proxy *p)
 {
     if (!prepare_sleep(p)) return;
     poll(p->rest.fd, p->rest.n, p->rest.ms);
-    kl_wakeup_clear(p->bell);
+    kl_wakeup_clear(p->wakeup_fd);
 }
 
 /* ---- life ---- */
 
 static void free_proxy(struct kl_proxy *p)
 {
-    if (p->bell >= 0) close(p->bell);
+    if (p->wakeup_fd >= 0) close(p->wakeup_fd);
     pthread_mutex_destroy(&p->running);
     free(p->rest.fd);
     free(p);
@@ -164,9 +164,9 @@ static ncclResult_t start(struct kl_proxy **proxy)
     p->generation = kl_process_generation();
     kl_store_relaxed(&process.generation, p->generation);
     pthread_mutex_init(&p->running, NULL);
-    p->bell = kl_wakeup_open();
+    p->wakeup_fd = kl_wakeup_open();
     ncclResult_t rc =
-        p->bell < 0 ? KL_FAIL_ERRNO("cannot start the proxy") : kl_thread_start(&p->thread, "kolo proxy", run, p);
+        p->wakeup_fd < 0 ? KL_FAIL_ERRNO("cannot start the proxy") : kl_thread_start(&p->thread, "kolo proxy", run, p);
     if (rc)
         free_proxy(p);
     else
@@ -204,7 +204,7 @@ void kl_proxy_unref(struct kl_proxy *p)
     if (inside) kl_store_release(&p->alone, true); /* pairs with run */
     kl_store_release(&p->stop, true);              /* pairs with run */
     if (inside) return;
-    kl_wakeup_signal(p->bell);
+    kl_wakeup_signal(p->wakeup_fd);
     kl_thread_join(&p->thread);
     free_proxy(p);
 }
@@ -241,12 +241,12 @@ void kl_proxy_remove(struct kl_proxy *p, struct kl_proxy_task *duty)
 
 void kl_proxy_wake(struct kl_proxy *p)
 {
-    if (kl_swap_acq_rel(&p->asleep, false)) kl_wakeup_signal(p->bell); /* pairs with prepare_sleep */
+    if (kl_swap_acq_rel(&p->asleep, false)) kl_wakeup_signal(p->wakeup_fd); /* pairs with prepare_sleep */
 }
 
 int kl_proxy_wakeup_fd(const struct kl_proxy *p)
 {
-    return p->bell;
+    return p->wakeup_fd;
 }
 
 enum kl_progress kl_proxy_help(struct kl_proxy *p)
@@ -271,7 +271,7 @@ static bool has_orphans(struct kl_proxy *p)
 }
 
 /* The proxy, if this process has one; NULL also in a child of the process that had. */
-static struct kl_proxy *hold_existing(void)
+static struct kl_proxy *ref_existing(void)
 {
     struct kl_proxy *p = NULL;
 
@@ -288,7 +288,7 @@ static struct kl_proxy *hold_existing(void)
 
 static bool is_needed(void)
 {
-    struct kl_proxy *p = hold_existing();
+    struct kl_proxy *p = ref_existing();
     bool needed = p && has_orphans(p);
 
     kl_proxy_unref(p);

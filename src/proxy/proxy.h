@@ -3,11 +3,11 @@
  * proxy.h - the process's proxy: one thread that moves data which other ranks have handed to ranks of this process.
  *
  * The first reference starts it, the last one ends it. Its tasks are duties. The proxy polls all duties in turn; if none has
- * made progress for some microseconds it sleeps, until its bell rings or a descriptor that a duty named becomes readable.
+ * made progress for some microseconds it sleeps, until its wakeup descriptor is signalled or a descriptor that a duty named becomes readable.
  * A thread that waits anyway helps: it runs a round itself, so that nothing has to be handed over.
  *
  *     round:    progress of every duty                     by the proxy or by a helper, one at a time
- *     sleep:    rest of every duty -> one more round -> poll(bell, descriptors)
+ *     sleep:    rest of every duty -> one more round -> poll(wakeup, descriptors)
  *
  * At exit:  the process waits up to five seconds for duties that outlived their owner, because other ranks rely on them.
  * Fork:     a child has no proxy until it holds one of its own; its copy of the parent's is dead.
@@ -60,7 +60,7 @@ void kl_proxy_unlock(struct kl_proxy *proxy);
 /** Announce work. Costs a system call if the proxy sleeps. */
 void kl_proxy_wake(struct kl_proxy *proxy);
 
-/** The proxy's bell (os/wakeup_fd.h), which other processes may ring too. */
+/** The proxy's wakeup descriptor (os/wakeup_fd.h), which other processes may signal too. */
 int kl_proxy_wakeup_fd(const struct kl_proxy *proxy);
 
 /** A round by a thread that waits. STALLED: nothing moved; DONE: another thread is running one. */

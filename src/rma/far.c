@@ -19,22 +19,21 @@ void kl_rma_far_offer(struct kl_rma *r, int device, struct kl_net_rma_offer *off
     r->far.end = kl_net_rma_offer(device, r->config.rank, offer);
 }
 
-static ncclResult_t enroll_own(struct kl_rma *r, struct kl_net_rma_patience patience)
+static ncclResult_t enroll_own(struct kl_rma *r, struct kl_net_rma_wait wait)
 {
     struct kl_rma_far *f = &r->far;
     const size_t table = (size_t)r->counters * (size_t)r->config.nranks * sizeof *r->signals;
 
     f->staging = aligned_alloc(4096, (size_t)PIECES * PIECE_BYTES);
     if (!f->staging) return KL_NOMEM("one-sided operations");
-    KL_TRY(kl_net_rma_enroll(f->end, (void *)r->signals, table, true, patience, &f->signals_mr));
-    return kl_net_rma_enroll(f->end, f->staging, (size_t)PIECES * PIECE_BYTES, false, patience, &f->staging_mr);
+    KL_TRY(kl_net_rma_enroll(f->end, (void *)r->signals, table, true, wait, &f->signals_mr));
+    return kl_net_rma_enroll(f->end, f->staging, (size_t)PIECES * PIECE_BYTES, false, wait, &f->staging_mr);
 }
 
-ncclResult_t kl_rma_far_connect(struct kl_rma *r, const struct kl_net_rma_offer *offers,
-                                struct kl_net_rma_patience patience)
+ncclResult_t kl_rma_far_connect(struct kl_rma *r, const struct kl_net_rma_offer *offers, struct kl_net_rma_wait wait)
 {
-    KL_TRY(kl_net_rma_connect(r->far.end, offers, r->config.nranks, patience));
-    return enroll_own(r, patience);
+    KL_TRY(kl_net_rma_connect(r->far.end, offers, r->config.nranks, wait));
+    return enroll_own(r, wait);
 }
 
 void kl_rma_far_leave(struct kl_rma *r)
@@ -51,10 +50,10 @@ void kl_rma_far_use(struct kl_rma *r)
     kl_store_release(&r->far.used, true); /* pairs with kl_rma_far_is_used */
 }
 
-ncclResult_t kl_rma_far_enroll(struct kl_rma *r, struct kl_rma_window *w, struct kl_net_rma_patience patience)
+ncclResult_t kl_rma_far_enroll(struct kl_rma *r, struct kl_rma_window *w, struct kl_net_rma_wait wait)
 {
     if (!kl_rma_far_is_used(r)) return ncclSuccess;
-    KL_TRY(kl_net_rma_enroll(r->far.end, w->own, w->bytes, false, patience, &w->mr));
+    KL_TRY(kl_net_rma_enroll(r->far.end, w->own, w->bytes, false, wait, &w->mr));
     w->enrolled = r->far.end;
     return ncclSuccess;
 }

@@ -120,15 +120,15 @@ static void lose(struct kl_rma *r, struct kl_rma_in *in, int peer, ncclResult_t 
 /* Is a connection waiting at the listener? One system call, however many have not come yet. */
 static bool has_pending_connection(struct kl_rma *r)
 {
-    struct pollfd door = {.fd = -1, .events = POLLIN};
+    struct pollfd listening = {.fd = -1, .events = POLLIN};
 
     if (!r->unconnected) return false;
     if (r->look_again) {
         r->look_again = false;
         return true;
     }
-    if (r->net->sleep_on_listener(r->listener, &door.fd) || door.fd < 0) return true;
-    return poll(&door, 1, 0) > 0;
+    if (r->net->sleep_on_listener(r->listener, &listening.fd) || listening.fd < 0) return true;
+    return poll(&listening, 1, 0) > 0;
 }
 
 static ncclResult_t accept_peer(struct kl_rma *r, struct kl_rma_in *in, int peer)

@@ -9,7 +9,7 @@
 static ncclResult_t connect_peer(struct kl_rma *r, struct kl_rma_out *out, int peer)
 {
     if (out->connected) return ncclSuccess;
-    if (!out->deadline) out->deadline = kl_deadline_in_ms(r->config.patience_ms);
+    if (!out->deadline) out->deadline = kl_deadline_in_ms(r->config.timeout_ms);
     const struct kl_net_end me = {.secret = r->config.secret,
                                   .rank = r->config.rank,
                                   .peer = peer,

@@ -29,7 +29,7 @@ static ncclResult_t make_tables(struct kl_rma *r)
     KL_TRY(d->alloc(r->config.device, KL_MEMORY_SHAREABLE, table_bytes(r), &signals));
     memset(signals, 0, table_bytes(r));
     r->signals = signals;
-    return d->export_range(signals, table_bytes(r), &r->ticket);
+    return d->export_range(signals, table_bytes(r), &r->handle);
 }
 
 ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **rma)
@@ -79,7 +79,7 @@ void kl_rma_free(struct kl_rma *r)
     kl_rma_far_free(r);
     for (int i = 0; r->out && i < r->config.nranks; i++) d->unimport(r->out[i].import);
     if (r->signals) {
-        (void)d->unexport(&r->ticket);
+        (void)d->unexport(&r->handle);
         (void)d->free((void *)r->signals);
     }
     free_blocks(r);
@@ -89,19 +89,19 @@ void kl_rma_free(struct kl_rma *r)
     free(r);
 }
 
-void kl_rma_describe(const struct kl_rma *r, struct kl_rma_connect_info *card)
+void kl_rma_describe(const struct kl_rma *r, struct kl_rma_connect_info *info)
 {
-    *card = (struct kl_rma_connect_info){.signals = r->ticket};
+    *info = (struct kl_rma_connect_info){.signals = r->handle};
 }
 
-void kl_rma_add_peer(struct kl_rma *r, int peer, enum kl_rma_reach reach, const struct kl_rma_connect_info *card)
+void kl_rma_add_peer(struct kl_rma *r, int peer, enum kl_rma_reach reach, const struct kl_rma_connect_info *info)
 {
     struct kl_rma_out *out = &r->out[peer];
 
     if (out->met) return;
     out->met = true;
     out->reach = reach;
-    out->card = *card;
+    out->info = *info;
 }
 
 ncclResult_t kl_rma_listen(struct kl_rma *r, const struct kl_net *net, int device, struct kl_net_handle *address)
@@ -271,11 +271,11 @@ static ncclResult_t choose_way(struct kl_rma *r, struct kl_rma_op *op, struct kl
     return ncclSuccess;
 }
 
-static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struct kl_range_export_handle *ticket,
+static ncclResult_t import(struct kl_rma *r, struct kl_rma_out *out, const struct kl_range_export_handle *handle,
                            struct kl_import **import, void **memory)
 {
-    if (!out->deadline) out->deadline = kl_deadline_in_ms(r->config.patience_ms);
-    ncclResult_t rc = r->config.devices->import(ticket, out->deadline, import, memory);
+    if (!out->deadline) out->deadline = kl_deadline_in_ms(r->config.timeout_ms);
+    ncclResult_t rc = r->config.devices->import(handle, out->deadline, import, memory);
     if (rc != ncclInProgress) out->deadline = 0;
     return rc;
 }
@@ -286,7 +286,7 @@ static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_ou
     void *signals = NULL;
 
     if (!out->signals) {
-        ncclResult_t rc = import(r, out, &out->card.signals, &out->import, &signals);
+        ncclResult_t rc = import(r, out, &out->info.signals, &out->import, &signals);
         if (rc) return rc;
         out->signals = signals;
     }
@@ -294,7 +294,7 @@ static ncclResult_t map(struct kl_rma *r, struct kl_rma_op *op, struct kl_rma_ou
     struct kl_rma_remote_part *far = &op->window->far[op->peer];
     if (!far->memory && !far->part.exported) far->memory = (void *)(uintptr_t)far->part.address;
     if (!far->memory) {
-        ncclResult_t rc = import(r, out, &far->part.ticket, &far->import, &far->memory);
+        ncclResult_t rc = import(r, out, &far->part.handle, &far->import, &far->memory);
         if (rc) return rc;
     }
     op->to = (char *)far->memory + op->offset;
@@ -325,17 +325,6 @@ static enum kl_progress put(struct kl_rma *r, struct kl_rma_op *op, struct kl_rm
     if (*rc != ncclInProgress) return KL_DONE;
     *rc = ncclSuccess;
     return KL_STALLED;
-}
-
-void kl_rma_hold(struct kl_rma *r, int culprit, ncclResult_t rc, const char *about)
-{
-    struct kl_rma_held *h = &r->held;
-
-    if (kl_swap_acquire(&h->taken, true)) return;
-    h->rc = rc;
-    h->culprit = culprit;
-    snprintf(h->text, sizeof h->text, "%s%.900s", about, kl_error_text());
-    kl_store_release(&h->since, kl_now_ns()); /* pairs with report_held */
 }
 
 /* It stays where it is until its communicator fails. */

@@ -43,8 +43,8 @@ struct kl_rma_connect_info {
 /** Of its part of a window. */
 struct kl_rma_part {
     uint64_t address, bytes;
-    uint32_t exported, reserved; /* is there a ticket? */
-    struct kl_range_export_handle ticket;
+    uint32_t exported, reserved; /* is there a handle? */
+    struct kl_range_export_handle handle;
 };
 
 struct kl_rma_config {
@@ -53,7 +53,7 @@ struct kl_rma_config {
     const struct kl_device_kind *devices;
     struct kl_key secret;           /* for the net */
     const _Atomic uint64_t *issued; /* operations of this rank; stored with release */
-    uint64_t patience_ms;           /* until a peer is connected, or mapped */
+    uint64_t timeout_ms;            /* until a peer is connected, or mapped */
     void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text); /* any thread */
     void *ctx;
 };
@@ -110,13 +110,13 @@ struct kl_rma_op {
 ncclResult_t kl_rma_create(const struct kl_rma_config *config, struct kl_rma **rma);
 
 /** For the others. */
-void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_connect_info *card);
+void kl_rma_describe(const struct kl_rma *rma, struct kl_rma_connect_info *info);
 
 /** No operation is in progress, or all were cancelled. NULL is fine. */
 void kl_rma_free(struct kl_rma *rma);
 
-/** A rank, this one included: its card, and the best way to reach it. The first call for a rank holds. */
-void kl_rma_add_peer(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_connect_info *card);
+/** A rank, this one included: its connect info, and the best way to reach it. The first call for a rank holds. */
+void kl_rma_add_peer(struct kl_rma *rma, int peer, enum kl_rma_reach reach, const struct kl_rma_connect_info *info);
 
 /** Listen, for peers that are reachable over the net only. `device`: of the net. Once. */
 ncclResult_t kl_rma_listen(struct kl_rma *rma, const struct kl_net *net, int device, struct kl_net_handle *address);
@@ -127,13 +127,12 @@ void kl_rma_add_net_peer(struct kl_rma *rma, int peer, const struct kl_net_handl
 
 /** This rank's offer, and all ranks' connection; both at most once. Then `use` or `leave`, all ranks alike. */
 void kl_rma_far_offer(struct kl_rma *rma, int device, struct kl_net_rma_offer *offer);
-ncclResult_t kl_rma_far_connect(struct kl_rma *rma, const struct kl_net_rma_offer *offers,
-                                struct kl_net_rma_patience patience);
+ncclResult_t kl_rma_far_connect(struct kl_rma *rma, const struct kl_net_rma_offer *offers, struct kl_net_rma_wait wait);
 void kl_rma_far_use(struct kl_rma *rma);
 void kl_rma_far_leave(struct kl_rma *rma);
 
 /** All ranks register a window with it, if it is used. */
-ncclResult_t kl_rma_far_enroll(struct kl_rma *rma, struct kl_rma_window *window, struct kl_net_rma_patience patience);
+ncclResult_t kl_rma_far_enroll(struct kl_rma *rma, struct kl_rma_window *window, struct kl_net_rma_wait wait);
 
 /* ---- windows ---- */
 

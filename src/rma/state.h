@@ -28,7 +28,7 @@ struct kl_rma_window {
     char *own; /* NULL: closed. Under the proxy's lock where there is one */
     size_t bytes;
     bool exported;
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
     struct kl_rma_remote_part *far; /* by rank */
     struct kl_net_rma *enrolled;    /* the plugin's end that knows it as `mr`; NULL: none */
     void *mr;
@@ -41,7 +41,7 @@ struct kl_rma_out {
     _Atomic bool busy; /* a thread is using the following fields */
     bool met;
     enum kl_rma_reach reach;
-    struct kl_rma_connect_info card;
+    struct kl_rma_connect_info info;
     struct kl_import *import;  /* of its signals */
     _Atomic uint64_t *signals; /* NULL: not mapped yet */
     struct kl_net_handle address;
@@ -99,7 +99,7 @@ struct kl_rma {
     struct kl_proxy_task duty; /* first */
     struct kl_rma_config config;
     _Atomic uint64_t *signals; /* [counter][source]; shareable memory */
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle handle;
     uint64_t *expected; /* alike; the user's */
     uint32_t counters;
     _Atomic(struct kl_rma_window *) window; /* the last one */

@@ -21,7 +21,7 @@ static void unlock(struct kl_rma *r)
 
 static void unexport(struct kl_rma_window *w)
 {
-    if (w->exported) (void)w->devices->unexport(&w->ticket);
+    if (w->exported) (void)w->devices->unexport(&w->handle);
     w->exported = false;
 }
 
@@ -81,14 +81,14 @@ ncclResult_t kl_rma_open(struct kl_rma *r, int number, void *ptr, size_t bytes, 
     *w = (struct kl_rma_window){.number = number, .devices = d, .nranks = r->config.nranks, .own = ptr, .bytes = bytes};
     d->lookup(ptr, &memory);
     ncclResult_t rc = ncclSuccess;
-    if (memory.kind == KL_MEMORY_SHAREABLE) rc = d->export_range(ptr, bytes, &w->ticket);
+    if (memory.kind == KL_MEMORY_SHAREABLE) rc = d->export_range(ptr, bytes, &w->handle);
     if (rc) {
         free(w);
         return rc;
     }
     w->exported = memory.kind == KL_MEMORY_SHAREABLE;
     *part =
-        (struct kl_rma_part){.address = (uintptr_t)ptr, .bytes = bytes, .exported = w->exported, .ticket = w->ticket};
+        (struct kl_rma_part){.address = (uintptr_t)ptr, .bytes = bytes, .exported = w->exported, .handle = w->handle};
     w->next = kl_load_relaxed(&r->window);
     kl_store_release(&r->window, w); /* pairs with find_window of incoming.c */
     *window = w;

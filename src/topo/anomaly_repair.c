@@ -244,7 +244,7 @@ static ncclResult_t repair_hosts(struct edit *e)
 
 ncclResult_t kl_anomaly_repair(struct kl_xml *xml, enum kl_anomaly_code code, int nccl, bool *mended)
 {
-    static ncclResult_t (*const mend[KL_ANOMALIES])(struct edit *) = {
+    static ncclResult_t (*const repair[KL_ANOMALIES])(struct edit *) = {
         [KL_ANOMALY_UNEQUAL_ENDS] = repair_ends, [KL_ANOMALY_FEW_NVLINKS] = repair_counts,
         [KL_ANOMALY_NARROW_PCI] = repair_slots,  [KL_ANOMALY_SHARED_PORT] = repair_ports,
         [KL_ANOMALY_SLOW_NET] = repair_speeds,   [KL_ANOMALY_NO_NVLINK] = repair_none,
@@ -254,7 +254,7 @@ ncclResult_t kl_anomaly_repair(struct kl_xml *xml, enum kl_anomaly_code code, in
     ncclResult_t rc;
 
     KL_TRY_OR(rc, out, kl_parts_gather(xml, nccl, &e.parts));
-    rc = mend[code](&e);
+    rc = repair[code](&e);
     *mended = e.any;
 out:
     kl_parts_fini(&e.parts);

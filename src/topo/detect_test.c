@@ -23,14 +23,14 @@ struct recorded {
     struct kl_machine machine;
 };
 
-static const struct kl_nics_filter no_wish;
+static const struct kl_nics_filter no_filter;
 
 /* NICs as a plan would have them. */
-static void look_at_nics(struct recorded *r, const struct kl_nics_filter *wish)
+static void look_at_nics(struct recorded *r, const struct kl_nics_filter *filter)
 {
     struct kl_nics_seen seen;
 
-    assert_int_equal(kl_nics_read(r->root, wish, &seen), ncclSuccess);
+    assert_int_equal(kl_nics_read(r->root, filter, &seen), ncclSuccess);
     r->facts.net = seen.net;
     r->facts.nnets = seen.nnets;
     r->skip = seen.skip;
@@ -43,7 +43,7 @@ static void open_recorded(const char *name, struct recorded *r)
     sysfs_tree_make(name, r->root);
     assert_int_equal(kl_record_load(r->root, &r->facts), ncclSuccess);
     assert_true(r->facts.has_cpu);
-    if (!r->facts.nnets) look_at_nics(r, &no_wish);
+    if (!r->facts.nnets) look_at_nics(r, &no_filter);
     for (int i = 0; i < r->facts.ngpus; i++) r->facts.gpu[i].rank = i;
     r->machine = (struct kl_machine){.gpu = r->facts.gpu,
                                      .ngpus = r->facts.ngpus,
@@ -198,7 +198,7 @@ static void this_machine_can_be_recorded(void **state)
     assert_non_null(mkdtemp(root));
     kl_cpu_facts_read(&facts.cpu);
     assert_int_equal(kl_record_sysfs("/sys", root), ncclSuccess);
-    assert_int_equal(kl_nics_read(NULL, &no_wish, &seen), ncclSuccess);
+    assert_int_equal(kl_nics_read(NULL, &no_filter, &seen), ncclSuccess);
     m.net = seen.net;
     m.nnets = seen.nnets;
     char *live = document_of(&m);
@@ -207,7 +207,7 @@ static void this_machine_can_be_recorded(void **state)
     assert_string_equal(live, replayed);
     free(live);
     free(replayed);
-    assert_int_equal(kl_nics_read(root, &no_wish, &again), ncclSuccess);
+    assert_int_equal(kl_nics_read(root, &no_filter, &again), ncclSuccess);
     assert_int_equal(again.nnets, seen.nnets);
     assert_int_equal(again.nskips, seen.nskips);
     for (int i = 0; i < seen.nskips; i++) {
@@ -511,7 +511,7 @@ static void interfaces_are_taken_as_the_sockets_do(void **state)
 
     (void)state;
     sysfs_tree_make("interfaces", root);
-    assert_int_equal(kl_nics_read(root, &no_wish, &s), ncclSuccess);
+    assert_int_equal(kl_nics_read(root, &no_filter, &s), ncclSuccess);
     assert_int_equal(s.nnets, 3);
     for (int i = 0; i < s.nnets; i++) {
         assert_string_equal(s.net[i].name, interfaces[i].name);
@@ -524,11 +524,11 @@ static void interfaces_are_taken_as_the_sockets_do(void **state)
 }
 
 /* Which devices of the machines are used under each setting. */
-static const struct wish_case {
+static const struct filter_case {
     const char *machine;
-    struct kl_nics_filter wish;
+    struct kl_nics_filter filter;
     const char *used, *skips;
-} wish_cases[] = {
+} filter_cases[] = {
     {"cluster-node",
      {0},
      "mlx5_0 mlx5_2 mlx5_2:2 ",
@@ -575,8 +575,8 @@ static void records_keep_the_reasons(void **state)
         sysfs_tree_make(*name, root);
         assert_non_null(mkdtemp(again));
         assert_int_equal(kl_record_sysfs(root, again), ncclSuccess);
-        assert_int_equal(kl_nics_read(root, &no_wish, &before), ncclSuccess);
-        assert_int_equal(kl_nics_read(again, &no_wish, &after), ncclSuccess);
+        assert_int_equal(kl_nics_read(root, &no_filter, &before), ncclSuccess);
+        assert_int_equal(kl_nics_read(again, &no_filter, &after), ncclSuccess);
         assert_int_equal(before.nnets, after.nnets);
         assert_int_equal(before.nskips, after.nskips);
         for (int i = 0; i < before.nskips; i++)
@@ -588,17 +588,17 @@ static void records_keep_the_reasons(void **state)
     }
 }
 
-static void wishes_choose_devices(void **state)
+static void filters_choose_devices(void **state)
 {
     (void)state;
-    FOR_EACH_CASE(c, wish_cases)
+    FOR_EACH_CASE(c, filter_cases)
     {
         struct kl_nics_seen s;
         char root[64], used[512], skips[1024];
         struct kl_text u = kl_text_in(used, sizeof used), k = kl_text_in(skips, sizeof skips);
 
         sysfs_tree_make(c->machine, root);
-        assert_int_equal(kl_nics_read(root, &c->wish, &s), ncclSuccess);
+        assert_int_equal(kl_nics_read(root, &c->filter, &s), ncclSuccess);
         for (int i = 0; i < s.nnets; i++) kl_text_add(&u, "%s ", s.net[i].name);
         for (int i = 0; i < s.nskips; i++) kl_text_add(&k, "%s/%s ", s.skip[i].name, kl_net_skip_code(s.skip[i].why));
         if (strcmp(used, c->used) || strcmp(skips, c->skips)) fail_msg("%s: %s; not %s", c->machine, used, skips);
@@ -645,7 +645,7 @@ int main(void)
         cmocka_unit_test(virtual_machines_paths),
         cmocka_unit_test(interfaces_are_taken_as_the_sockets_do),
         cmocka_unit_test(ports_are_joined_as_nccl_does),
-        cmocka_unit_test(wishes_choose_devices),
+        cmocka_unit_test(filters_choose_devices),
         cmocka_unit_test(records_keep_the_reasons),
         cmocka_unit_test(processors_are_written_as_releases_do),
         cmocka_unit_test(links_without_a_speed_get_one),

@@ -83,33 +83,33 @@ static void prepare(struct run *r, int dislikes)
                                      .merge_ctx = &r->plugin};
 }
 
-struct wish {
+struct merge_request {
     int nccl, level;
     const char *force;
     int policy;
 };
 
-static ncclResult_t make_document(struct run *r, struct wish wish, char **text)
+static ncclResult_t make_document(struct run *r, struct merge_request merge_request, char **text)
 {
     struct kl_topo_options options = KL_TOPO_OPTIONS;
     struct kl_xml *xml;
     size_t bytes;
 
-    options.nccl = wish.nccl;
-    options.merge_level = wish.level;
-    options.force_merge = wish.force;
-    options.merge_policy = wish.policy;
+    options.nccl = merge_request.nccl;
+    options.merge_level = merge_request.level;
+    options.force_merge = merge_request.force;
+    options.merge_policy = merge_request.policy;
     KL_TRY(kl_machine_document(&r->machine, &options, &xml));
     assert_int_equal(kl_xml_text(xml, text, &bytes), ncclSuccess);
     kl_xml_free(xml);
     return ncclSuccess;
 }
 
-static char *document_of(struct run *r, struct wish wish)
+static char *document_of(struct run *r, struct merge_request merge_request)
 {
     char *text;
 
-    return make_document(r, wish, &text) ? NULL : text;
+    return make_document(r, merge_request, &text) ? NULL : text;
 }
 
 static const struct group_case {
@@ -145,7 +145,7 @@ static void groups_are_formed(void **state)
         struct run r;
 
         prepare(&r, c->dislikes);
-        free(document_of(&r, (struct wish){c->nccl, c->level, c->force, KL_MERGE_ALL}));
+        free(document_of(&r, (struct merge_request){c->nccl, c->level, c->force, KL_MERGE_ALL}));
         if (strcmp(r.plugin.asked, c->asked) != 0) fail_msg("case \"%s\", %d: %s", c->name, c->nccl, r.plugin.asked);
         kl_xml_free(r.file);
     }
@@ -173,7 +173,7 @@ static void rails_can_keep_nics_apart(void **state)
 
         prepare(&r, -1);
         for (int i = 0; i < 4; i++) set_net(&r, names[i], "rail", i < 3 ? "1" : "2");
-        free(document_of(&r, (struct wish){c->nccl, KL_PATH_PHB, NULL, c->policy}));
+        free(document_of(&r, (struct merge_request){c->nccl, KL_PATH_PHB, NULL, c->policy}));
         assert_string_equal(r.plugin.asked, c->asked);
         kl_xml_free(r.file);
     }
@@ -242,14 +242,16 @@ static void impossible_groups_are_refused(void **state)
 
         prepare(&r, -1);
         text = NULL;
-        expect_case(c->force, make_document(&r, (struct wish){c->nccl, KL_PATH_PORT, c->force, 0}, &text) == c->code);
+        expect_case(c->force,
+                    make_document(&r, (struct merge_request){c->nccl, KL_PATH_PORT, c->force, 0}, &text) == c->code);
         if (c->code) expect_case(c->force, strstr(kl_error_text(), "NCCL_NET_FORCE_MERGE"));
         free(text);
         kl_xml_free(r.file);
     }
     struct run r;
     prepare(&r, 0);
-    assert_null(document_of(&r, (struct wish){KL_NCCL_DEFAULT, KL_PATH_PORT, "a0,a1", 0})); /* the plugin cannot */
+    assert_null(
+        document_of(&r, (struct merge_request){KL_NCCL_DEFAULT, KL_PATH_PORT, "a0,a1", 0})); /* the plugin cannot */
     kl_xml_free(r.file);
 }
 
@@ -294,7 +296,7 @@ static void virtual_nics_stand_near_their_members(void **state)
         struct run r;
 
         prepare(&r, -1);
-        char *text = document_of(&r, (struct wish){c->nccl, KL_PATH_LOC, c->force, 0});
+        char *text = document_of(&r, (struct merge_request){c->nccl, KL_PATH_LOC, c->force, 0});
         if (!text || !strstr(text, c->want) || strstr(text, c->gone))
             fail_msg("case \"%s\", %d: %s", c->name, c->nccl, text ? text : kl_error_text());
         assert_null(strstr(text, "keep"));
@@ -315,7 +317,7 @@ static void what_is_no_bridge_gets_no_card(void **state)
 
         prepare(&r, -1);
         kl_xml_set(r.file, kl_xml_find(r.file, "pci", "busid", "0000:01:00.0"), "class", "0x060401");
-        char *text = document_of(&r, (struct wish){*nccl, KL_PATH_LOC, "a1,b0", 0});
+        char *text = document_of(&r, (struct merge_request){*nccl, KL_PATH_LOC, "a1,b0", 0});
         assert_int_equal(strstr(text, "0000:03:00.2") != NULL, *nccl == 22606);
         assert_int_equal(strstr(text, "\n      <nic>\n        <net name=\"a1+b0\"") != NULL, *nccl == 22703);
         free(text);
@@ -396,21 +398,21 @@ static void virtual_nics_may_be_there_already(void **state)
     FOR_EACH_CASE(c, cases)
     {
         struct run r;
-        struct wish wish = {c->nccl, KL_PATH_PORT, NULL, 0};
+        struct merge_request merge_request = {c->nccl, KL_PATH_PORT, NULL, 0};
 
         prepare(&r, -1);
         memcpy(net, r.net, sizeof r.net);
         net[NETS] = (struct kl_net_facts){.name = "a0+a1", .dev = 6, .nmembers = 2, .member = {0, 1}};
         r.machine.net = net;
         r.machine.nnets = NETS + 1;
-        char *text = document_of(&r, wish);
+        char *text = document_of(&r, merge_request);
         assert_string_equal(r.plugin.asked, "");
         assert_non_null(strstr(text, "name=\"a0+a1\" dev=\"6\""));
         assert_int_equal(names_net(text, "a1"), c->member);
         assert_int_equal(names_net(text, "b0"), c->other);
         free(text);
         net[NETS].member[1] = 9;
-        assert_null(document_of(&r, wish));
+        assert_null(document_of(&r, merge_request));
         kl_xml_free(r.file);
     }
 }
@@ -427,7 +429,7 @@ static void members_stay_for_what_else_they_do(void **state)
 
         prepare(&r, -1);
         set_net(&r, "a0", "gin", "1");
-        char *text = document_of(&r, (struct wish){*nccl, KL_PATH_PORT, NULL, 0});
+        char *text = document_of(&r, (struct merge_request){*nccl, KL_PATH_PORT, NULL, 0});
         assert_int_equal(names_net(text, "a0"), *nccl == 23007);
         assert_int_equal(strstr(text, "net=\"0\"") != NULL, *nccl == 23007);
         assert_false(names_net(text, "a1"));
@@ -449,7 +451,7 @@ static void empty_cards_go(void **state)
         prepare(&r, -1);
         r.machine.nnets = 3;
         r.machine.merge_nets = NULL;
-        char *text = document_of(&r, (struct wish){*nccl, KL_PATH_LOC, NULL, 0});
+        char *text = document_of(&r, (struct merge_request){*nccl, KL_PATH_LOC, NULL, 0});
         assert_int_equal(names_net(text, "b1"), *nccl == 22606);
         assert_true(names_net(text, "b0"));
         free(text);
@@ -464,7 +466,7 @@ static void without_a_plugin_nics_stay_apart(void **state)
     (void)state;
     prepare(&r, -1);
     r.machine.merge_nets = NULL;
-    char *text = document_of(&r, (struct wish){KL_NCCL_DEFAULT, KL_PATH_PIX, "a0,a1", 0});
+    char *text = document_of(&r, (struct merge_request){KL_NCCL_DEFAULT, KL_PATH_PIX, "a0,a1", 0});
     for (int i = 0; i < NETS; i++) {
         char name[32];
         snprintf(name, sizeof name, "name=\"%s\"", names[i]);

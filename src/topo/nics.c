@@ -16,7 +16,7 @@
 struct list {
     struct kl_nics_seen *seen;
     const char *sysfs;
-    const struct kl_nics_filter *wish;
+    const struct kl_nics_filter *filter;
     char ib_first[KL_NET_NAME_TEXT]; /* an interface named ib* that is up; "" for none */
 };
 
@@ -111,12 +111,12 @@ static ncclResult_t add_port(struct list *l, const char *dir, const char *name, 
 {
     struct kl_net_facts net = {.port = port, .max_comms = 131072, .guid = guid_of(dir), .gdr = true};
     char path[KL_SYSFS_PATH_TEXT], state[64], rate[64];
-    const char *hca = l->wish->hca ? l->wish->hca : "";
+    const char *hca = l->filter->hca ? l->filter->hca : "";
 
     if (snprintf(path, sizeof path, "%s/ports/%d", dir, port) >= (int)sizeof path) return ncclSuccess;
     if (!kl_sysfs_text(path, "state", state, sizeof state)) return ncclSuccess; /* no such port */
     snprintf(net.name, sizeof net.name, port > 1 ? "%.100s:%d" : "%.100s", name, port);
-    if (l->wish->ib_disable) return leave(l, net.name, true, KL_NET_SKIP_IB_DISABLED, "");
+    if (l->filter->ib_disable) return leave(l, net.name, true, KL_NET_SKIP_IB_DISABLED, "");
     if (strncmp(state, "4:", 2) != 0) return leave(l, net.name, true, KL_NET_SKIP_DOWN, state_word(state));
     if (!kl_netif_name_matches(name, port, hca)) return leave(l, net.name, true, KL_NET_SKIP_HCA, hca);
     if (kl_sysfs_text(path, "rate", rate, sizeof rate)) net.speed_mbps = (int)(strtod(rate, NULL) * 1000);
@@ -140,7 +140,7 @@ static ncclResult_t add_card(struct list *l, const char *class_dir, const char *
 
 static bool names_some(const struct list *l)
 {
-    return kl_netif_names_some(l->wish->ifname);
+    return kl_netif_names_some(l->filter->ifname);
 }
 
 /* The state of an interface; false: it is no directory, but a file such as bonding_masters. */
@@ -162,7 +162,7 @@ static ncclResult_t find_ib_first(struct list *l, const char *class_dir, const c
 
     (void)class_dir;
     if (*l->ib_first || names_some(l) || strncmp(name, "ib", 2) != 0) return ncclSuccess;
-    if (l->wish->ifname && !kl_netif_name_matches(name, -1, l->wish->ifname)) return ncclSuccess;
+    if (l->filter->ifname && !kl_netif_name_matches(name, -1, l->filter->ifname)) return ncclSuccess;
     if (read_state(l, name, state, sizeof state) && !strcmp(state, "up"))
         snprintf(l->ib_first, sizeof l->ib_first, "%s", name);
     return ncclSuccess;
@@ -202,7 +202,7 @@ static bool rdma_is_used(const struct list *l)
 
 static ncclResult_t add_interface(struct list *l, const char *class_dir, const char *name)
 {
-    const char *ifname = l->wish->ifname ? l->wish->ifname : "";
+    const char *ifname = l->filter->ifname ? l->filter->ifname : "";
     char state[32], master[KL_NETDEV_TEXT];
     enum kl_net_skip_why why;
 
@@ -227,10 +227,10 @@ void kl_nics_seen_fini(struct kl_nics_seen *s)
     *s = (struct kl_nics_seen){0};
 }
 
-ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_filter *wish, struct kl_nics_seen *seen)
+ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_filter *filter, struct kl_nics_seen *seen)
 {
     struct kl_nics_seen s = {0};
-    struct list l = {.seen = &s, .sysfs = sysfs ? sysfs : "/sys", .wish = wish};
+    struct list l = {.seen = &s, .sysfs = sysfs ? sysfs : "/sys", .filter = filter};
     ncclResult_t rc = each(&l, "infiniband", add_card);
 
     if (!rc) rc = each(&l, "net", find_ib_first);

@@ -60,7 +60,7 @@ struct kl_nics_seen {
 };
 
 /** Look below `sysfs` (NULL: "/sys"). No devices are no failure. Free with kl_nics_seen_fini. */
-ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_filter *wish, struct kl_nics_seen *seen);
+ncclResult_t kl_nics_read(const char *sysfs, const struct kl_nics_filter *filter, struct kl_nics_seen *seen);
 void kl_nics_seen_fini(struct kl_nics_seen *seen);
 
 /* ---- joining ---- */

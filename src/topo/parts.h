@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** parts.h - GPUs, cards and NETs of a document in arrays, with the values to compare them by: for fault.c and mend.c. */
+/** parts.h - GPUs, cards and NETs of a document in arrays, with the values to compare them by: for anomaly.c and anomaly_repair.c. */
 #ifndef KL_TOPO_PARTS_H
 #define KL_TOPO_PARTS_H
 

@@ -42,19 +42,19 @@ enum kl_refusal {
 };
 
 /** Connection information, from receiver to sender. Raw bytes between processes of one job. */
-struct kl_address_record {
+struct kl_connect_info {
     uint32_t transport; /* index in kl_transports[], filled and checked by the core */
     uint32_t version;   /* of this record */
     uint64_t bytes;     /* of the memory to map */
     uint64_t offset;    /* of the fifo in it */
     union {
         uint64_t number;                   /* p2p: of the block, in the common process */
-        struct kl_fd_export_handle ticket; /* shm */
+        struct kl_fd_export_handle handle; /* shm */
         struct kl_net_handle net;
         unsigned char room[232];
     };
 };
-_Static_assert(sizeof(struct kl_address_record) == 256, "wire format");
+_Static_assert(sizeof(struct kl_connect_info) == 256, "wire format");
 
 /** The sender's answer. */
 struct kl_connect_reply {
@@ -133,12 +133,12 @@ struct kl_transport {
     /** Can this pair use it, and if not, why? No side effects; symmetric. */
     enum kl_refusal (*refuses)(const struct kl_pair_facts *facts);
 
-    /** Receiver: make the memory, attach `connector->rx`, fill in the card. */
+    /** Receiver: make the memory, attach `connector->rx`, fill in the connect info. */
     ncclResult_t (*setup)(struct kl_connector *connector, const struct kl_fifo_shape *shape,
-                          struct kl_address_record *card);
+                          struct kl_connect_info *info);
 
     /** Sender: map it, attach `connector->tx`, answer. ncclInProgress: call again until `deadline`. Never blocks. */
-    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_address_record *card, uint64_t deadline,
+    ncclResult_t (*connect)(struct kl_connector *connector, const struct kl_connect_info *info, uint64_t deadline,
                             struct kl_connect_reply *reply);
 
     /** Receiver: handle the sender's answer, after it has mapped the memory. As connect. A transport with `progress` has no

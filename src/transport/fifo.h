@@ -52,7 +52,7 @@
  *   offered         both ranks share an address space: the payload is the address of the sender's own memory. The receiver
  *                   claims the step before it reads. The sender may revoke an unclaimed step, so that memory can be given back
  *                   safely when an operation is aborted.
- *   lent            memory of the sender that another process may map: the payload says how. The receiver claims the step,
+ *   zcopy           memory of the sender that another process may map: the payload says how. The receiver claims the step,
  *                   and returns it copied, which may take long, or declines it. The sender may revoke it at any time.
  */
 enum kl_fifo_claim {
@@ -63,8 +63,8 @@ enum kl_fifo_claim {
     KL_CLAIM_OFFERED,  /* in the sender's own memory, not read yet */
     KL_CLAIM_READING,  /* offered, and being read, or read */
     KL_CLAIM_ZCOPY,    /* in memory of the sender that the receiver may map, not read yet */
-    KL_CLAIM_COPYING,  /* lent, and being copied by another process */
-    KL_CLAIM_DECLINED, /* lent, could not be mapped, was not read */
+    KL_CLAIM_COPYING,  /* zcopy, and being copied by another process */
+    KL_CLAIM_DECLINED, /* zcopy, could not be mapped, was not read */
     KL_CLAIM_REVOKED   /* must not be read any more */
 };
 
@@ -335,7 +335,7 @@ static inline void kl_fifo_publish_zcopy(struct kl_fifo_tx *tx, size_t bytes, bo
     tx->direct = tx->step;
 }
 
-/** The last step was lent, and kl_fifo_drained: was it declined? */
+/** The last step was zcopy, and kl_fifo_drained: was it declined? */
 static inline bool kl_fifo_declined(const struct kl_fifo_tx *tx)
 {
     return kl_load_relaxed(&kl_fifo_line(tx->fifo, tx->step - 1, &tx->shape)->claim) == KL_CLAIM_DECLINED;
@@ -351,14 +351,14 @@ static inline void kl_fifo_publish_placed(struct kl_fifo_tx *tx, void *data, siz
 /** Has the receiver finished with all addresses that it received? */
 static inline bool kl_fifo_drained(struct kl_fifo_tx *tx)
 {
-    uint64_t lent = tx->zcopy_all ? tx->step : tx->direct;
+    uint64_t last = tx->zcopy_all ? tx->step : tx->direct;
 
-    if (tx->head_seen >= lent) return true;
+    if (tx->head_seen >= last) return true;
     kl_fifo_read_head(tx);
-    return tx->head_seen >= lent;
+    return tx->head_seen >= last;
 }
 
-/** Has the receiver left with at least `most` steps pending, so that no more are sent? 0: without reading lent steps. */
+/** Has the receiver left with at least `most` steps pending, so that no more are sent? 0: without reading zero-copy steps. */
 bool kl_fifo_receiver_gone(struct kl_fifo_tx *tx, uint32_t most);
 
 /** No more steps will be sent. */
@@ -434,7 +434,7 @@ static inline size_t kl_fifo_bytes(const struct kl_fifo_rx *rx, bool *more)
     return said & ~KL_FIFO_MORE;
 }
 
-/** Is the next step lent, and was not revoked yet? After kl_fifo_ready. */
+/** Is the next step zcopy, and was not revoked yet? After kl_fifo_ready. */
 static inline bool kl_fifo_is_zcopy(const struct kl_fifo_rx *rx)
 {
     uint32_t claim = kl_load_relaxed(&kl_fifo_line(rx->fifo, rx->step, &rx->shape)->claim);
@@ -442,7 +442,7 @@ static inline bool kl_fifo_is_zcopy(const struct kl_fifo_rx *rx)
     return claim == KL_CLAIM_ZCOPY || claim == KL_CLAIM_COPYING;
 }
 
-/** Change the claim of a lent step. False: it was revoked. */
+/** Change the claim of a zcopy step. False: it was revoked. */
 static inline bool kl_fifo_claim(const struct kl_fifo_rx *rx, enum kl_fifo_claim from, enum kl_fifo_claim to)
 {
     uint32_t claim = (uint32_t)from;

@@ -154,7 +154,7 @@ static void too_many_bytes_are_refused(void **state)
 /* Ranks that chose different protocols: the receiver fails, and does not wait forever. */
 static void steps_of_the_other_protocol_are_refused(void **state)
 {
-    static unsigned char lent[SLOT_BYTES];
+    static unsigned char own[SLOT_BYTES];
     struct pair p;
     size_t got;
     bool more;
@@ -163,7 +163,7 @@ static void steps_of_the_other_protocol_are_refused(void **state)
     make_pair(&p, KL_LL_LINES_BYTES, true);
     memset(kl_fifo_reserve(&p.tx, SLOT_BYTES), 1, SLOT_BYTES);
     kl_fifo_publish(&p.tx, SLOT_BYTES, false);
-    kl_fifo_publish_direct(&p.tx, lent, sizeof lent, false);
+    kl_fifo_publish_direct(&p.tx, own, sizeof own, false);
     kl_fifo_publish_pooled(&p.tx, 0, 8, false);
     put(&p, 3, SLOT_BYTES, false);
     for (int i = 0; i < 3; i++) {

@@ -84,19 +84,19 @@ static void a_full_fifo_takes_no_more(void **state)
     free(p.fifo);
 }
 
-static void lent_memory_is_read_in_place(void **state)
+static void direct_memory_is_read_in_place(void **state)
 {
     struct pair p;
-    char lent[64] = "lent";
+    char own[64] = "own";
     size_t bytes;
     bool more;
 
     (void)state;
     make_pair(&p, true);
-    kl_fifo_publish_direct(&p.tx, lent, sizeof lent, true);
+    kl_fifo_publish_direct(&p.tx, own, sizeof own, true);
     assert_false(kl_fifo_drained(&p.tx));
-    assert_ptr_equal(kl_fifo_open(&p.rx, &bytes, &more), lent);
-    assert_int_equal(bytes, sizeof lent);
+    assert_ptr_equal(kl_fifo_open(&p.rx, &bytes, &more), own);
+    assert_int_equal(bytes, sizeof own);
     assert_true(more);
     kl_fifo_release(&p.rx);
     assert_true(kl_fifo_drained(&p.tx));
@@ -106,13 +106,13 @@ static void lent_memory_is_read_in_place(void **state)
 static void revoked_memory_is_not_read(void **state)
 {
     struct pair p;
-    char lent[64] = "lent";
+    char own[64] = "own";
     size_t bytes;
     bool more;
 
     (void)state;
     make_pair(&p, true);
-    kl_fifo_publish_direct(&p.tx, lent, sizeof lent, false);
+    kl_fifo_publish_direct(&p.tx, own, sizeof own, false);
     kl_fifo_revoke(&p.tx);
     assert_true(kl_fifo_ready(&p.rx));
     assert_null(kl_fifo_open(&p.rx, &bytes, &more));
@@ -122,13 +122,13 @@ static void revoked_memory_is_not_read(void **state)
 static void addresses_from_another_process_are_refused(void **state)
 {
     struct pair p;
-    char lent[64];
+    char own[64];
     size_t bytes;
     bool more;
 
     (void)state;
     make_pair(&p, false);
-    kl_fifo_publish_direct(&p.tx, lent, sizeof lent, false);
+    kl_fifo_publish_direct(&p.tx, own, sizeof own, false);
     assert_null(kl_fifo_open(&p.rx, &bytes, &more));
     free(p.fifo);
 }
@@ -294,29 +294,29 @@ static void every_byte_is_visible_to_the_other_thread(void **state)
     free(p.fifo);
 }
 
-/* A lender that fills, lends, waits and refills: the receiver must never see the next filling early. */
-static void *lend_steps(void *arg)
+/* A sender that fills, publishes, waits and refills: the receiver must never see the next filling early. */
+static void *publish_steps(void *arg)
 {
     struct kl_fifo_tx *tx = arg;
-    unsigned char *lent = malloc(SLOT_BYTES);
+    unsigned char *own = malloc(SLOT_BYTES);
 
     for (unsigned step = 0; step < 2000; step++) {
-        memset(lent, (int)step, SLOT_BYTES);
-        kl_fifo_publish_direct(tx, lent, SLOT_BYTES, false);
+        memset(own, (int)step, SLOT_BYTES);
+        kl_fifo_publish_direct(tx, own, SLOT_BYTES, false);
         while (!kl_fifo_drained(tx)) sched_yield();
     }
-    free(lent);
+    free(own);
     return NULL;
 }
 
-static void lent_memory_comes_back_after_it_was_read(void **state)
+static void direct_memory_comes_back_after_it_was_read(void **state)
 {
     struct pair p;
     pthread_t sender;
 
     (void)state;
     make_pair(&p, true);
-    pthread_create(&sender, NULL, lend_steps, &p.tx);
+    pthread_create(&sender, NULL, publish_steps, &p.tx);
     for (unsigned step = 0; step < 2000; step++) {
         while (!kl_fifo_ready(&p.rx)) sched_yield();
         expect(&p.rx, (unsigned char)step, SLOT_BYTES);
@@ -330,7 +330,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_arrive_in_order_and_whole),
         cmocka_unit_test(a_full_fifo_takes_no_more),
-        cmocka_unit_test(lent_memory_is_read_in_place),
+        cmocka_unit_test(direct_memory_is_read_in_place),
         cmocka_unit_test(revoked_memory_is_not_read),
         cmocka_unit_test(addresses_from_another_process_are_refused),
         cmocka_unit_test(a_step_larger_than_a_slot_is_refused),
@@ -338,7 +338,7 @@ int main(void)
         cmocka_unit_test(steps_that_wait_together_lie_apart),
         cmocka_unit_test(memory_that_is_no_fifo_is_refused),
         cmocka_unit_test(every_byte_is_visible_to_the_other_thread),
-        cmocka_unit_test(lent_memory_comes_back_after_it_was_read),
+        cmocka_unit_test(direct_memory_comes_back_after_it_was_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

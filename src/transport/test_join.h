@@ -10,13 +10,13 @@
 
 #include <sched.h>
 
-__attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c, const struct kl_address_record *card,
+__attribute__((unused)) static ncclResult_t test_connect(struct kl_connector *c, const struct kl_connect_info *info,
                                                          struct kl_connect_reply *reply)
 {
     uint64_t deadline = kl_deadline_in_ms(kolo_test_hang_ms());
     ncclResult_t rc;
 
-    while ((rc = c->transport->connect(c, card, deadline, reply)) == ncclInProgress) sched_yield();
+    while ((rc = c->transport->connect(c, info, deadline, reply)) == ncclInProgress) sched_yield();
     return rc;
 }
 

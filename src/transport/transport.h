@@ -4,11 +4,11 @@
  *
  * A connector is one direction between two ranks: the sender holds the sending half, the receiver the receiving half.
  * The first transport of the table that can connect the pair is taken. Both ranks ask with the same facts, so they choose
- * the same one; the card names it, so that a disagreement is an error and not a hang.
+ * the same one; the connect info names it, so that a disagreement is an error and not a hang.
  *
  *     sender                                   receiver
- *                                              setup     owns the fifo; describes it in a card
- *                      <--- card ---           (sent through the bootstrap)
+ *                                              setup     owns the fifo; describes it: kl_connect_info
+ *                      <--- info ---           (sent through the bootstrap)
  *     connect          maps the fifo
  *                      --- reply --->          settle    withdraws the resources for mapping
  *     kl_fifo_tx of the connector              kl_fifo_rx of the connector
@@ -42,7 +42,7 @@ const struct kl_transport *kl_transport_first(const struct kl_pair_facts *facts)
 ncclResult_t kl_transport_choose(const struct kl_pair_facts *facts, const struct kl_transport **transport,
                                  uint32_t *index);
 
-/** After a failed operation: the peer stops reading lent memory. In any state, as the next two. */
+/** After a failed operation: the peer stops reading zero-copy memory. In any state, as the next two. */
 void kl_connector_revoke(struct kl_connector *connector);
 
 /** Before the process that made it frees it: tell the peer that no more steps will come. */

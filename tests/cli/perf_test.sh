@@ -258,19 +258,19 @@ says err "bytes behind the receive buffer were written"
 
 # Joining may take longer than that beside other programs, but not far longer.
 what="FAULT=hang:1 kolo perf -T"
-for patience in 3 20 150; do
-    FAULT=hang:1 timeout "${TEST_HANG_S:-900}" "$faulty" perf all_reduce --np 3 -b 64 -e 64 -n 1 -T $patience >"$dir/out" 2>"$dir/err" && fail "exit code 0"
+for timeout_s in 3 20 150; do
+    FAULT=hang:1 timeout "${TEST_HANG_S:-900}" "$faulty" perf all_reduce --np 3 -b 64 -e 64 -n 1 -T $timeout_s >"$dir/out" 2>"$dir/err" && fail "exit code 0"
     grep -q "stuck for .* s: joining" "$dir/err" || break
 done
-says err "kolo perf: stuck for $patience s: all_reduce of 64 bytes of float, "
+says err "kolo perf: stuck for $timeout_s s: all_reduce of 64 bytes of float, "
 says err "kolo perf: rank 1: signal 15 (Terminated), sent by kolo perf"
 what="FAULT=hang:1 kolo run -- kolo perf -T"
-for patience in 3 20 150; do
-    FAULT=hang:1 timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 --grace 1 -- "$faulty" perf all_reduce -b 64 -e 64 -n 1 -T $patience \
+for timeout_s in 3 20 150; do
+    FAULT=hang:1 timeout "${TEST_HANG_S:-900}" "$kolo" run -n 2 --grace 1 -- "$faulty" perf all_reduce -b 64 -e 64 -n 1 -T $timeout_s \
         >"$dir/out" 2>"$dir/err" && fail "exit code 0"
     grep -q "stuck for .* s: joining" "$dir/err" || break
 done
-says err "kolo perf: stuck for $patience s: all_reduce of 64 bytes of float, "
+says err "kolo perf: stuck for $timeout_s s: all_reduce of 64 bytes of float, "
 says err "not finished by rank 1"
 
 # ---- containers of one host ----

@@ -29,16 +29,17 @@ static void check_text(const char *text, size_t room)
     for (; *text; text++) CHECK((unsigned char)*text >= ' ' && *text != 127);
 }
 
-static void check_card(const struct kl_address_record *card)
+static void check_record(const struct kl_address_record *record)
 {
     unsigned char wire[KL_ADDRESS_RECORD_WIRE];
     struct kl_address_record again;
 
-    CHECK(card->rank >= 0 && card->rank < KL_MAX_RANKS);
-    CHECK(card->naddresses >= 0 && card->naddresses <= KL_ADDRESSES);
-    check_text(card->host, sizeof card->host);
-    kl_address_record_encode(card, wire);
-    CHECK(kl_address_record_decode(wire, &again) && again.rank == card->rank && again.naddresses == card->naddresses);
+    CHECK(record->rank >= 0 && record->rank < KL_MAX_RANKS);
+    CHECK(record->naddresses >= 0 && record->naddresses <= KL_ADDRESSES);
+    check_text(record->host, sizeof record->host);
+    kl_address_record_encode(record, wire);
+    CHECK(kl_address_record_decode(wire, &again) && again.rank == record->rank &&
+          again.naddresses == record->naddresses);
 }
 
 static void read_announce(const struct kl_frame *m)
@@ -46,8 +47,8 @@ static void read_announce(const struct kl_frame *m)
     struct kl_announce a;
 
     if (!kl_announce_decode(m->body, m->head.length, &a)) return;
-    CHECK(a.card.rank < a.nranks && a.nranks <= KL_MAX_RANKS && a.card.naddresses > 0);
-    check_card(&a.card);
+    CHECK(a.record.rank < a.nranks && a.nranks <= KL_MAX_RANKS && a.record.naddresses > 0);
+    check_record(&a.record);
 }
 
 static void read_introduction(const struct kl_frame *m)
@@ -57,7 +58,7 @@ static void read_introduction(const struct kl_frame *m)
     if (!kl_introduction_decode(m->body, m->head.length, &i)) return;
     CHECK(i.npartners <= KL_MAX_PARTNERS && i.nleaders <= KL_MAX_PARTNERS);
     CHECK(i.placement.process < i.placement.nprocesses && i.placement.place < i.placement.nmembers);
-    for (int k = 0; k < i.npartners + i.nleaders; k++) check_card(&i.partner[k]);
+    for (int k = 0; k < i.npartners + i.nleaders; k++) check_record(&i.partner[k]);
 }
 
 static void read_notice(const struct kl_frame *m)

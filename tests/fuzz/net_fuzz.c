@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as input of the socket net: a handle, a stranger's handshake, terms, and frames, from strangers and from a
+/* Any bytes as input of the socket net: a handle, a stranger's handshake, parameters, and frames, from strangers and from a
    hostile peer that has the keys. The first byte selects the kind. */
 #include "base/error.h"
 #include "net/socket/socket_handshake.h"
@@ -47,14 +47,14 @@ static void read_handle(const uint8_t *data, size_t size)
 static void shake_hands(const uint8_t *data, size_t size, bool calls)
 {
     const struct kl_hello me = {.version = KL_PROTOCOL, .type = KL_CONNECTION_NET, .side = KL_HOST, .from = 1};
-    const struct kl_session_params terms = {.lanes = 2};
+    const struct kl_session_params params = {.lanes = 2};
     struct kl_socket_handshake o;
     enum kl_socket_handshake_result opened = KL_HANDSHAKE_PENDING;
     int fd[2];
 
     socket_pair(fd);
     if (calls) {
-        kl_socket_handshake_call(&o, fd[0], &me, &key, &terms);
+        kl_socket_handshake_call(&o, fd[0], &me, &key, &params);
         o.stage = KL_HANDSHAKE_AWAITS_HELLO; /* a socket of a pair is connected */
         kl_hello_encode(&me, o.handshake.caller);
     } else {
@@ -80,21 +80,21 @@ static void be_visited(const uint8_t *data, size_t size)
     shake_hands(data, size, true);
 }
 
-/* ---- terms that are signed ---- */
+/* ---- parameters that are signed ---- */
 
-static void read_terms(const uint8_t *data, size_t size)
+static void read_params(const uint8_t *data, size_t size)
 {
     unsigned char wire[KL_SESSION_PARAMS_BYTES] = {0}, again[KL_SESSION_PARAMS_BYTES];
-    struct kl_session_params terms;
+    struct kl_session_params params;
 
     memcpy(wire, data, size < KL_SESSION_PARAMS_BODY ? size : KL_SESSION_PARAMS_BODY);
-    CHECK(!kl_session_params_decode(wire, &key, KL_CALLER, &terms));
+    CHECK(!kl_session_params_decode(wire, &key, KL_CALLER, &params));
     kl_key_prove(&key, "kolo net sender's terms", wire, KL_SESSION_PARAMS_BODY, wire + KL_SESSION_PARAMS_BODY);
-    if (!kl_session_params_decode(wire, &key, KL_CALLER, &terms)) return;
-    CHECK(terms.lane <= terms.lanes && terms.lanes <= KL_SOCKET_MAX_LANES);
-    kl_session_params_encode(&terms, &key, KL_CALLER, again);
-    CHECK(kl_session_params_decode(again, &key, KL_CALLER, &terms));
-    CHECK(!kl_session_params_decode(again, &key, KL_HOST, &terms));
+    if (!kl_session_params_decode(wire, &key, KL_CALLER, &params)) return;
+    CHECK(params.lane <= params.lanes && params.lanes <= KL_SOCKET_MAX_LANES);
+    kl_session_params_encode(&params, &key, KL_CALLER, again);
+    CHECK(kl_session_params_decode(again, &key, KL_CALLER, &params));
+    CHECK(!kl_session_params_decode(again, &key, KL_HOST, &params));
 }
 
 /* ---- frames ---- */
@@ -162,10 +162,10 @@ static void hear_peer(const uint8_t *data, size_t size)
 {
     int peer[2];
     struct kl_conn *c = receiver(KL_CIPHER_PLAIN, peer);
-    struct kl_cipher_state guard;
+    struct kl_cipher_state cipher_state;
     uint64_t sequence[2] = {0, 0};
 
-    kl_cipher_init(&guard, KL_CIPHER_PLAIN, &key, "kolo net sender to listener");
+    kl_cipher_init(&cipher_state, KL_CIPHER_PLAIN, &key, "kolo net sender to listener");
     while (size && !c->failed) {
         unsigned char plain[KL_CIPHER_PLAIN_HEAD] = {0}, wire[KL_CIPHER_SEALED_HEAD];
         int lane = data[0] & 1;
@@ -175,7 +175,7 @@ static void hear_peer(const uint8_t *data, size_t size)
         memcpy(plain, at, n < 16 ? n : 16);
         for (int i = 0; i < 8; i++) plain[16 + i] = (unsigned char)(sequence[lane] >> (8 * i));
         sequence[lane]++;
-        kl_cipher_seal_head(&guard, plain, wire);
+        kl_cipher_seal_head(&cipher_state, plain, wire);
         if (write(peer[lane], wire, sizeof wire) < 0) break;
         n = piece(&data, &size, &at);
         if (n && write(peer[lane], at, n) < 0) break;
@@ -187,7 +187,7 @@ static void hear_peer(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const readers[])(const uint8_t *, size_t) = {read_handle, visit,         be_visited,
-                                                               read_terms,  hear_stranger, hear_peer};
+                                                               read_params, hear_stranger, hear_peer};
 
     kl_error_quiet(1);
     if (size) readers[data[0] % 6](data + 1, size - 1);

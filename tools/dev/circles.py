@@ -25,7 +25,7 @@ import objects
 
 ONE_CONCEPT = [
     # A team of ranks on GPUs, and its ranks in other processes.
-    {"src/coll/gpu/team.c", "src/coll/gpu/far.c"},
+    {"src/coll/gpu/team_life.c", "src/coll/gpu/far.c"},
     # A stream wakes the executor, and the executor runs streams.
     {"src/device/host/stream.c", "src/device/host/executor.c"},
     # The log has parameters, and problems of parameters are logged.

@@ -136,7 +136,7 @@ static ncclResult_t ask_document(const struct kl_ras_process *p, const struct as
     return *document ? ncclSuccess : KL_FAIL(ncclRemoteError, "%s gives no report", p->name);
 }
 
-static int patience_ms(const struct asked *a)
+static int timeout_ms(const struct asked *a)
 {
     return (a->timeout ? a->timeout : USUAL_S) * 1000 + SLACK_MS;
 }
@@ -146,7 +146,7 @@ static ncclResult_t print_text(const struct kl_ras_process *p, const struct aske
     char question[128], *answer;
 
     snprintf(question, sizeof question, "TIMEOUT %d\n%sSTATUS\n", a->timeout, a->verbose ? "VERBOSE " : "");
-    KL_TRY(kl_ras_ask(p, question, patience_ms(a), &answer));
+    KL_TRY(kl_ras_ask(p, question, timeout_ms(a), &answer));
     fputs(strncmp(answer, "OK\n", 3) ? answer : answer + 3, stdout);
     free(answer);
     return ncclSuccess;
@@ -156,7 +156,7 @@ static ncclResult_t tell(struct found *f, const struct kl_ras_process *p, const 
 {
     json_t *document;
 
-    KL_TRY(ask_document(p, a, "VERBOSE STATUS", patience_ms(a), &document));
+    KL_TRY(ask_document(p, a, "VERBOSE STATUS", timeout_ms(a), &document));
     note(f, document);
     if (!a->json && json_array_size(f->jobs)) printf("\n");
     json_array_append_new(f->jobs, document);
@@ -250,7 +250,7 @@ static ncclResult_t ask_service(const struct asked *a, struct kl_record_answer *
 {
     char *text = NULL;
 
-    KL_TRY(kl_ras_nccl_ask(a->nccl, a->timeout ? a->timeout : USUAL_S, patience_ms(a), &text));
+    KL_TRY(kl_ras_nccl_ask(a->nccl, a->timeout ? a->timeout : USUAL_S, timeout_ms(a), &text));
     const struct kl_named_text t = {a->nccl, text, strlen(text)};
     ncclResult_t rc = kl_record_answer_make(&t, 1, answer);
 
@@ -303,7 +303,7 @@ static ncclResult_t find_report(const struct asked *a, json_t **report)
 
     if (!rc && !n)
         rc = KL_FAIL(ncclInvalidUsage, "no process on this host has a communicator; --from FILE gives a status");
-    if (!rc) rc = ask_document(&process[0], a, "VERBOSE STATUS", patience_ms(a), report);
+    if (!rc) rc = ask_document(&process[0], a, "VERBOSE STATUS", timeout_ms(a), report);
     free(process);
     return rc;
 }

@@ -108,7 +108,7 @@ static ncclResult_t connect_tcp(const char *text, uint64_t deadline, int *fd)
     return rc;
 }
 
-ncclResult_t kl_ras_hear(int fd, uint64_t deadline, const char *who, FILE *to)
+ncclResult_t kl_ras_receive(int fd, uint64_t deadline, const char *who, FILE *to)
 {
     enum { MOST_BYTES = 256 << 20 };
     char bytes[4096];
@@ -136,7 +136,7 @@ static ncclResult_t talk(int fd, const char *question, uint64_t deadline, const 
 
     if (!to) return KL_NOMEM("an answer");
     enum kl_io io = kl_socket_send(fd, question, strlen(question), &wait);
-    ncclResult_t rc = io ? kl_io_fail(io, "asking %s", who) : kl_ras_hear(fd, deadline, who, to);
+    ncclResult_t rc = io ? kl_io_fail(io, "asking %s", who) : kl_ras_receive(fd, deadline, who, to);
     fclose(to);
     if (!rc) return ncclSuccess;
     free(*answer);

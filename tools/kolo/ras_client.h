@@ -28,6 +28,6 @@ ncclResult_t kl_ras_processes(struct kl_ras_process **process, int *n);
 ncclResult_t kl_ras_ask(const struct kl_ras_process *process, const char *question, int timeout_ms, char **answer);
 
 /** The rest of an answer, until the service closes the connection. */
-ncclResult_t kl_ras_hear(int fd, uint64_t deadline, const char *who, FILE *to);
+ncclResult_t kl_ras_receive(int fd, uint64_t deadline, const char *who, FILE *to);
 
 #endif

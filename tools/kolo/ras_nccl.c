@@ -51,7 +51,7 @@ static ncclResult_t send_line(int fd, const char *line, const struct kl_io_wait 
 }
 
 /* One line of the server, without its end. */
-static ncclResult_t hear_line(int fd, const struct kl_io_wait *wait, char line[QUESTION])
+static ncclResult_t read_line(int fd, const struct kl_io_wait *wait, char line[QUESTION])
 {
     for (int n = 0; n + 1 < QUESTION; n++) {
         const enum kl_io io = kl_socket_recv(fd, &line[n], 1, wait);
@@ -65,13 +65,13 @@ static ncclResult_t hear_line(int fd, const struct kl_io_wait *wait, char line[Q
     return KL_FAIL(ncclRemoteError, "RAS answered %.40s..., which is no reply of its protocol", line);
 }
 
-static ncclResult_t hear_all(int fd, const struct kl_io_wait *wait, char **answer)
+static ncclResult_t read_all(int fd, const struct kl_io_wait *wait, char **answer)
 {
     size_t bytes = 0;
     FILE *to = open_memstream(answer, &bytes);
 
     if (!to) return KL_NOMEM("an answer");
-    ncclResult_t rc = kl_ras_hear(fd, wait->deadline, "RAS", to);
+    ncclResult_t rc = kl_ras_receive(fd, wait->deadline, "RAS", to);
 
     fclose(to);
     if (!rc) return ncclSuccess;
@@ -87,19 +87,19 @@ static ncclResult_t talk(int fd, int timeout_s, bool json, const struct kl_io_wa
 
     *refused = false;
     KL_TRY(send_line(fd, "CLIENT PROTOCOL 2\n", wait));
-    KL_TRY(hear_line(fd, wait, reply));
+    KL_TRY(read_line(fd, wait, reply));
     if (strncmp(reply, "SERVER PROTOCOL ", 16))
         return KL_FAIL(ncclRemoteError, "no RAS service: it answered %s", reply);
     snprintf(line, sizeof line, "TIMEOUT %d\n", timeout_s);
     KL_TRY(send_line(fd, line, wait));
-    KL_TRY(hear_line(fd, wait, reply));
+    KL_TRY(read_line(fd, wait, reply));
     if (json) {
         KL_TRY(send_line(fd, "SET FORMAT json\n", wait));
-        *refused = hear_line(fd, wait, reply) || strcmp(reply, "OK") != 0;
+        *refused = read_line(fd, wait, reply) || strcmp(reply, "OK") != 0;
         if (*refused) return KL_FAIL(ncclRemoteError, "RAS does not speak JSON: %s", reply);
     }
     KL_TRY(send_line(fd, "VERBOSE STATUS\n", wait));
-    return hear_all(fd, wait, answer);
+    return read_all(fd, wait, answer);
 }
 
 static ncclResult_t ask(const char *address, int timeout_s, bool json, uint64_t deadline, char **answer, bool *refused)
@@ -181,7 +181,7 @@ static bool add_report(struct guest *g, const struct service *s)
 }
 
 /* False: the guest goes. */
-static bool hear_guest(struct guest *g, const struct service *s)
+static bool serve_guest(struct guest *g, const struct service *s)
 {
     char line[QUESTION], reply[KL_RAS_REPLY];
     const ssize_t n = recv(g->fd, line, sizeof line, MSG_DONTWAIT);
@@ -236,7 +236,7 @@ static void serve_guests(struct guests *all, const struct service *s, const stru
         struct guest *g = &all->guest[i];
         bool stays = kl_now_ns() < g->deadline;
 
-        if (stays && !g->last && p[i].revents & (POLLIN | POLLERR | POLLHUP)) stays = hear_guest(g, s);
+        if (stays && !g->last && p[i].revents & (POLLIN | POLLERR | POLLHUP)) stays = serve_guest(g, s);
         if (stays && g->bytes) stays = tell_guest(g);
         if (!stays) end_guest(all, i);
     }

@@ -160,6 +160,10 @@ bool body_headable(const struct body *b, size_t l, size_t segment);
 
 /** `threadIdx.x % 32` at `i`: past it, else 0. */
 uint32_t lane_end(const struct tokens *k, uint32_t i);
+bool token_is_32(const struct tokens *k, uint32_t i);
+
+/** Words around a lane, or a number made of it, that leave it whole: before a sum, and behind bits of it (token_among). */
+extern const char before_lane[], behind_lane[];
 
 /** The parts of an exchange, `auto x = operation(mask, values ...)`. */
 struct exchange {

@@ -84,9 +84,6 @@ static size_t group_at(const struct body *b, uint32_t token)
     return NO_GROUP;
 }
 
-static const char before_sum[] = " ( , = [ && || ? : ; { return += -= ";
-static const char behind_bits[] = " ) , ; ] && || ? : } ";
-
 static bool is_number_of(const struct tokens *k, uint32_t i, unsigned multiple)
 {
     char *end;
@@ -97,25 +94,6 @@ static bool is_number_of(const struct tokens *k, uint32_t i, unsigned multiple)
     value = strtoul(k->text + k->at[i].start, &end, 0);
     while (*end == 'u' || *end == 'U' || *end == 'l' || *end == 'L') end++;
     return end == k->text + k->at[i].end && value % multiple == 0;
-}
-
-static bool is_32(const struct tokens *k, uint32_t i)
-{
-    return token_among(k, i, " 32 32u 32U warpSize 0x20 ");
-}
-
-uint32_t lane_end(const struct tokens *k, uint32_t i)
-{
-    if (!i || !token_is(k, i, "threadIdx") || !token_is(k, i + 1, ".") || !token_is(k, i + 2, "x")) return 0;
-    if (token_is(k, i + 3, "%") && is_32(k, i + 4) &&
-        (token_among(k, i - 1, before_sum) || token_among(k, i - 1, " + < > == != <= >= ")))
-        return i + 5;
-    if (!token_is(k, i + 3, "&") || !token_among(k, i - 1, before_sum)) return 0;
-    if (token_among(k, i + 4, " 31 31u 31U 0x1f 0x1F 0x1fu ") && token_among(k, i + 5, behind_bits)) return i + 5;
-    return token_is(k, i + 4, "(") && token_is(k, i + 5, "warpSize") && token_is(k, i + 6, "-") &&
-                   token_is(k, i + 7, "1") && token_is(k, i + 8, ")") && token_among(k, i + 9, behind_bits)
-               ? i + 9
-               : 0;
 }
 
 /* `a * blockDim.x`, without other operators. */
@@ -184,16 +162,16 @@ static uint32_t alike_end(const struct body *b, uint32_t i)
 {
     const struct tokens *k = b->k;
     uint32_t end = i ? operand_of_x(b, i, 0) : 0;
-    bool first = token_among(k, i - 1, before_sum);
+    bool first = token_among(k, i - 1, before_lane);
 
     if (!end) return 0;
-    if (token_is(k, end, "/") && is_32(k, end + 1) && (first || token_among(k, i - 1, " + - < > == != <= >= ")))
+    if (token_is(k, end, "/") && token_is_32(k, end + 1) && (first || token_among(k, i - 1, " + - < > == != <= >= ")))
         return end + 2;
     if (!first) return 0;
     if (token_is(k, end, ">") && token_touches(k, end) && token_is(k, end + 1, ">") && token_is(k, end + 2, "5") &&
-        (token_among(k, end + 3, behind_bits) || token_among(k, end + 3, " < > == != <= >= ")))
+        (token_among(k, end + 3, behind_lane) || token_among(k, end + 3, " < > == != <= >= ")))
         return end + 3;
-    if (token_among(k, end, " < >= ") && is_number_of(k, end + 1, 32) && token_among(k, end + 2, behind_bits))
+    if (token_among(k, end, " < >= ") && is_number_of(k, end + 1, 32) && token_among(k, end + 2, behind_lane))
         return end + 2;
     return 0;
 }

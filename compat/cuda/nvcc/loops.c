@@ -2,6 +2,8 @@
 /* A kernel whose barriers stand where all threads of a block come alike runs once for a block, not once for each thread: the code between two
  * barriers is a loop over the threads. Variables that are needed behind a barrier are computed again or kept in arrays. */
 #include "compat/cuda/nvcc/body.h"
+
+#include "compat/cuda/nvcc/expand.h"
 #include "compat/cuda/nvcc/translate.h"
 
 #include <stdlib.h>

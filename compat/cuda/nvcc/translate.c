@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/nvcc/translate.h"
 
+#include "compat/cuda/nvcc/expand.h"
 #include "compat/cuda/nvcc/plain.h"
 
 #include <stdlib.h>

@@ -17,7 +17,6 @@
 #ifndef KL_NVCC_TRANSLATION_H
 #define KL_NVCC_TRANSLATION_H
 
-#include "compat/cuda/nvcc/expand.h"
 #include "compat/cuda/nvcc/names.h"
 #include "compat/cuda/nvcc/source.h"
 
@@ -44,6 +43,7 @@ struct type_parameter {
 };
 
 struct functions;
+struct refusals;
 
 struct translation {
     struct source source;

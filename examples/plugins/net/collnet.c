@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-enum { GROUP_REQUESTS = 32, PATIENCE_MS = 60000 };
+enum { GROUP_REQUESTS = 32, TIMEOUT_MS = 60000 };
 enum { SUM = 0, PROD = 1, MAX = 2, MIN = 3 };
 enum { UINT8 = 1, INT32 = 2, UINT32 = 3, INT64 = 4, UINT64 = 5, FLOAT32 = 7, FLOAT64 = 8 };
 
@@ -234,7 +234,7 @@ static int await(int fd, short events)
 {
     struct pollfd p = {.fd = fd, .events = events};
 
-    return poll(&p, 1, PATIENCE_MS) == 1 ? NET_OK : NET_REMOTE;
+    return poll(&p, 1, TIMEOUT_MS) == 1 ? NET_OK : NET_REMOTE;
 }
 
 /* Each other member connects, and says its number. */

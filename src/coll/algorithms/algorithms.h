@@ -22,7 +22,7 @@
     ROW(flat)                                                                                                          \
     ROW(ordered)                                                                                                       \
     ROW(ordered_ring)                                                                                                  \
-    ROW(mapped)
+    ROW(peer_direct)
 
 #define KL_ALGORITHM_DECLARED(name) extern const struct kl_algorithm kl_algorithm_##name;
 KL_ALGORITHM_TABLE(KL_ALGORITHM_DECLARED)
@@ -39,7 +39,7 @@ extern const struct kl_algorithm *const kl_algorithms[];
  * none. */
 int kl_algorithm_find(int func, int algo, int proto, enum kl_peer_connect memory);
 
-/** The board of ranks that have used Mapped, which carries notices as well. */
-struct kl_shm_exchange *kl_mapped_board(struct kl_edges *links);
+/** The shared-memory exchange of ranks that have used Mapped; it carries notices as well. */
+struct kl_shm_exchange *kl_peer_direct_exchange(struct kl_edges *edges);
 
 #endif

@@ -11,17 +11,17 @@
 
 #include <stdlib.h>
 
-static ncclResult_t meet(struct kl_edges *links, const struct kl_connect *graph, struct kl_connections *cs,
+static ncclResult_t meet(struct kl_edges *edges, const struct kl_connect *graph, struct kl_connections *cs,
                          const struct kl_network_edge *meeting)
 {
     struct kl_collnet_link *link;
 
-    KL_TRY(kl_edges_join_network(links, graph, cs, meeting, &link));
-    links->own = link;
+    KL_TRY(kl_edges_join_network(edges, graph, cs, meeting, &link));
+    edges->own = link;
     return ncclSuccess;
 }
 
-static void start(const struct kl_algorithm *a, void *op, struct kl_edges *links, const struct kl_channel_work *share)
+static void start(const struct kl_algorithm *a, void *op, struct kl_edges *edges, const struct kl_channel_work *share)
 {
     static const enum kl_collnet_what what[KL_FUNCS] = {
         [KL_FUNC_ALL_REDUCE] = KL_COLLNET_ALL_REDUCE,
@@ -30,14 +30,14 @@ static void start(const struct kl_algorithm *a, void *op, struct kl_edges *links
     };
     const struct kl_collnet_op redop = {.type = share->type, .op = share->op};
 
-    if (links->own) kl_collnet_link_begin(links->own, what[share->func], redop, share->elem_bytes, share->signature);
-    kl_pipeline_start(a, op, links, share);
+    if (edges->own) kl_collnet_link_begin(edges->own, what[share->func], redop, share->elem_bytes, share->signature);
+    kl_pipeline_start(a, op, edges, share);
 }
 
 /* ---- chain ---- */
 
 static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                               struct kl_edges *links)
+                               struct kl_edges *edges)
 {
     const struct kl_collnet_links c = kl_connect_collnet(graph, channel, graph->rank);
     const bool head = c.chain_up == graph->ranks.nranks;
@@ -47,13 +47,13 @@ static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connect
                                             .head = kl_connect_chain_head,
                                             .of = channel};
 
-    links->position = (struct kl_position){
+    edges->position = (struct kl_position){
         .nranks = graph->ranks.nranks, .rank = graph->rank, .ndown = c.chain_down >= 0, .up = 1, .head = head ? 0 : -1};
-    KL_TRY(kl_edges_recv(links, cs, channel, 0, c.chain_down));
-    KL_TRY(kl_edges_send(links, cs, channel, 0, c.chain_down));
-    if (head) return meet(links, graph, cs, &meeting);
-    KL_TRY(kl_edges_recv(links, cs, channel, KL_TREE_UP, c.chain_up));
-    return kl_edges_send(links, cs, channel, KL_TREE_UP, c.chain_up);
+    KL_TRY(kl_edges_recv(edges, cs, channel, 0, c.chain_down));
+    KL_TRY(kl_edges_send(edges, cs, channel, 0, c.chain_down));
+    if (head) return meet(edges, graph, cs, &meeting);
+    KL_TRY(kl_edges_recv(edges, cs, channel, KL_TREE_UP, c.chain_up));
+    return kl_edges_send(edges, cs, channel, KL_TREE_UP, c.chain_up);
 }
 
 const struct kl_algorithm kl_algorithm_chain = {
@@ -74,35 +74,35 @@ const struct kl_algorithm kl_algorithm_chain = {
 enum { MOST_LOCAL = KL_COLLNET_ARITY + 1 };
 
 /* All ranks by head and node, where each is a head. */
-static ncclResult_t list_ranks(const struct kl_connect *graph, struct kl_edges *links)
+static ncclResult_t list_ranks(const struct kl_connect *graph, struct kl_edges *edges)
 {
-    int nheads = links->position.nheads, nnodes = graph->nodes.nnodes;
+    int nheads = edges->position.nheads, nnodes = graph->nodes.nnodes;
 
     if (nheads * nnodes != graph->ranks.nranks) return ncclSuccess;
-    links->order = malloc((size_t)graph->ranks.nranks * sizeof *links->order);
-    if (!links->order) return KL_NOMEM("heads of CollNet");
+    edges->order = malloc((size_t)graph->ranks.nranks * sizeof *edges->order);
+    if (!edges->order) return KL_NOMEM("heads of CollNet");
     for (int h = 0; h < nheads; h++)
         for (int node = 0; node < nnodes; node++)
-            links->order[h * nnodes + node] = kl_connect_direct_head(graph, h, node);
-    links->position.order = links->order;
+            edges->order[h * nnodes + node] = kl_connect_direct_head(graph, h, node);
+    edges->position.order = edges->order;
     return ncclSuccess;
 }
 
 static ncclResult_t link_to_heads(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                  const struct kl_collnet_links *c, struct kl_edges *links)
+                                  const struct kl_collnet_links *c, struct kl_edges *edges)
 {
     int node = graph->nodes.of_rank[graph->rank];
 
     for (int h = 0; h < c->nheads; h++) {
         int head = h == c->head ? -1 : kl_connect_direct_head(graph, h, node);
-        KL_TRY(kl_edges_recv(links, cs, channel, h, head));
-        KL_TRY(kl_edges_send_scatter(links, cs, channel, h, head));
+        KL_TRY(kl_edges_recv(edges, cs, channel, h, head));
+        KL_TRY(kl_edges_send_scatter(edges, cs, channel, h, head));
     }
     return ncclSuccess;
 }
 
 static ncclResult_t link_head(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                              const struct kl_collnet_links *c, struct kl_edges *links)
+                              const struct kl_collnet_links *c, struct kl_edges *edges)
 {
     const struct kl_network_edge meeting = {.use = KL_EDGE_COLLNET_DIRECT,
                                             .channel = channel,
@@ -110,21 +110,21 @@ static ncclResult_t link_head(const struct kl_connect *graph, struct kl_connecti
                                             .head = kl_connect_direct_head,
                                             .of = c->head};
 
-    KL_TRY(meet(links, graph, cs, &meeting));
+    KL_TRY(meet(edges, graph, cs, &meeting));
     for (int i = 0; i < c->ndown; i++) {
-        KL_TRY(kl_edges_recv_scatter(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]));
-        KL_TRY(kl_edges_send(links, cs, channel, KL_DIRECT_DOWN + i, c->down[i]));
+        KL_TRY(kl_edges_recv_scatter(edges, cs, channel, KL_DIRECT_DOWN + i, c->down[i]));
+        KL_TRY(kl_edges_send(edges, cs, channel, KL_DIRECT_DOWN + i, c->down[i]));
     }
     return ncclSuccess;
 }
 
 /* A node with more ranks than edges never chooses it. */
 static ncclResult_t link_direct(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                struct kl_edges *links)
+                                struct kl_edges *edges)
 {
     const struct kl_collnet_links c = kl_connect_collnet(graph, channel, graph->rank);
 
-    links->position = (struct kl_position){.nranks = graph->ranks.nranks,
+    edges->position = (struct kl_position){.nranks = graph->ranks.nranks,
                                            .rank = graph->rank,
                                            .ndown = c.ndown,
                                            .head = c.head,
@@ -132,9 +132,9 @@ static ncclResult_t link_direct(const struct kl_connect *graph, struct kl_connec
                                            .nnodes = graph->nodes.nnodes,
                                            .shift = c.shift};
     if (graph->nodes.max_local > MOST_LOCAL || !c.nheads) return ncclSuccess;
-    KL_TRY(list_ranks(graph, links));
-    KL_TRY(link_to_heads(graph, cs, channel, &c, links));
-    return c.head < 0 ? ncclSuccess : link_head(graph, cs, channel, &c, links);
+    KL_TRY(list_ranks(graph, edges));
+    KL_TRY(link_to_heads(graph, cs, channel, &c, edges));
+    return c.head < 0 ? ncclSuccess : link_head(graph, cs, channel, &c, edges);
 }
 
 const struct kl_algorithm kl_algorithm_direct = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** flat.c - the algorithm Flat, where all ranks can map the same memory: no edges, but one board for all channels. */
+/** flat.c - the algorithm Flat, where all ranks can map the same memory: no edges, but one shared-memory exchange for all channels. */
 #include "coll/algorithms/algorithms.h"
 
 #include "base/error.h"
@@ -9,50 +9,50 @@
 
 #include <stdlib.h>
 
-_Static_assert((int)KL_SHM_EXCHANGE_RANKS == (int)KL_FLAT_RANKS, "a board has room for all that the model allows");
+_Static_assert((int)KL_SHM_EXCHANGE_RANKS == (int)KL_FLAT_RANKS, "an exchange has room for all that the model allows");
 
 struct members {
-    struct kl_shm_exchange board;
+    struct kl_shm_exchange shm;
     int32_t ranks[KL_SHM_EXCHANGE_RANKS];
 };
 
-static ncclResult_t link_board(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                               struct kl_edges *links)
+static ncclResult_t link_shm(const struct kl_connect *graph, struct kl_connections *cs, int channel,
+                             struct kl_edges *edges)
 {
     const int n = graph->ranks.nranks;
     struct members *m = kl_inject_calloc(1, sizeof *m);
 
     (void)channel;
-    if (!m) return KL_NOMEM("a board");
-    links->own = m;
-    kl_shm_exchange_init(&m->board, n, graph->rank, graph->crowded);
-    kl_shm_exchange_group(&m->board, graph->core);
-    return kl_edges_get_arena(links, graph, cs, m->ranks, kl_shm_exchange_bytes(n));
+    if (!m) return KL_NOMEM("a shared-memory exchange");
+    edges->own = m;
+    kl_shm_exchange_init(&m->shm, n, graph->rank, graph->oversubscribed);
+    kl_shm_exchange_group(&m->shm, graph->core);
+    return kl_edges_get_arena(edges, graph, cs, m->ranks, kl_shm_exchange_bytes(n));
 }
 
-static void unlink_board(struct kl_edges *links)
+static void unlink_shm(struct kl_edges *edges)
 {
-    free(links->own);
-    links->own = NULL;
+    free(edges->own);
+    edges->own = NULL;
 }
 
-static struct kl_shm_exchange *board_of(const struct kl_edges *links)
+static struct kl_shm_exchange *shm_of(const struct kl_edges *edges)
 {
-    struct members *m = links->own;
+    struct members *m = edges->own;
 
-    if (!m->board.posts) kl_shm_exchange_attach(&m->board, links->arena->memory, links->arena->mark);
-    return &m->board;
+    if (!m->shm.posts) kl_shm_exchange_attach(&m->shm, edges->arena->memory, edges->arena->mark);
+    return &m->shm;
 }
 
-static void start(const struct kl_algorithm *a, void *op, struct kl_edges *links, const struct kl_channel_work *share)
+static void start(const struct kl_algorithm *a, void *op, struct kl_edges *edges, const struct kl_channel_work *share)
 {
     (void)a;
-    kl_flat_start(op, board_of(links), share);
+    kl_flat_start(op, shm_of(edges), share);
 }
 
-static bool at_once(void *op, struct kl_edges *links, const struct kl_channel_work *share, ncclResult_t *rc)
+static bool at_once(void *op, struct kl_edges *edges, const struct kl_channel_work *share, ncclResult_t *rc)
 {
-    return kl_flat_try_now(op, board_of(links), share, rc);
+    return kl_flat_try_now(op, shm_of(edges), share, rc);
 }
 
 static bool prepost(void *op, const struct kl_channel_work *share, unsigned later)
@@ -77,8 +77,8 @@ const struct kl_algorithm kl_algorithm_flat = {
     .memory = KL_REACH_ALL,
     .one_channel = true,
     .op_bytes = sizeof(struct kl_flat_op),
-    .link = link_board,
-    .unlink = unlink_board,
+    .link = link_shm,
+    .unlink = unlink_shm,
     .start = start,
     .at_once = at_once,
     .progress = progress,

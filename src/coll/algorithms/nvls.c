@@ -6,15 +6,15 @@
 #include "coll/shm/nvls_group.h"
 
 static ncclResult_t link_nvls(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                              struct kl_edges *links)
+                              struct kl_edges *edges)
 {
-    return kl_nvls_group_link(graph, cs, channel, false, links);
+    return kl_nvls_group_link(graph, cs, channel, false, edges);
 }
 
-static void start(const struct kl_algorithm *a, void *op, struct kl_edges *links, const struct kl_channel_work *s)
+static void start(const struct kl_algorithm *a, void *op, struct kl_edges *edges, const struct kl_channel_work *s)
 {
     (void)a;
-    kl_nvls_group_start(op, links, NULL, s);
+    kl_nvls_group_start(op, edges, NULL, s);
 }
 
 static enum kl_progress progress(void *op, ncclResult_t *rc)

@@ -8,45 +8,45 @@
 #include <stdlib.h>
 
 static ncclResult_t link_dimension(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                   int dimension, struct kl_edges *links)
+                                   int dimension, struct kl_edges *edges)
 {
-    const struct kl_grid *g = links->position.grid;
-    int index = links->position.index, edge = kl_grid_peers(g, dimension);
+    const struct kl_grid *g = edges->position.grid;
+    int index = edges->position.index, edge = kl_grid_peers(g, dimension);
 
     for (int place = 0; place < g->side[dimension]; place++) {
         int peer = graph->nodes.rank[kl_grid_index(g, dimension, index, place)];
         if (peer == graph->rank) continue;
-        KL_TRY(kl_edges_recv(links, cs, channel, edge, peer));
-        KL_TRY(kl_edges_send(links, cs, channel, edge, peer));
+        KL_TRY(kl_edges_recv(edges, cs, channel, edge, peer));
+        KL_TRY(kl_edges_send(edges, cs, channel, edge, peer));
         edge++;
     }
     return ncclSuccess;
 }
 
 static ncclResult_t link_lines(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                               struct kl_edges *links)
+                               struct kl_edges *edges)
 {
     const struct kl_nodes *n = &graph->nodes;
     int me = graph->rank;
     struct kl_grid *grid = calloc(1, sizeof *grid);
 
-    if (!grid) return KL_NOMEM("the links of an algorithm");
-    links->own = grid;
+    if (!grid) return KL_NOMEM("the edges of an algorithm");
+    edges->own = grid;
     *grid = kl_grid_of(graph->ranks.nranks, n->nnodes, n->max_local);
-    links->position = (struct kl_position){
+    edges->position = (struct kl_position){
         .nranks = graph->ranks.nranks,
         .rank = me,
         .index = n->first[n->of_rank[me]] + n->local_rank[me],
         .grid = grid,
     };
-    for (int d = 0; d < grid->dimensions; d++) KL_TRY(link_dimension(graph, cs, channel, d, links));
+    for (int d = 0; d < grid->dimensions; d++) KL_TRY(link_dimension(graph, cs, channel, d, edges));
     return ncclSuccess;
 }
 
-static void unlink_lines(struct kl_edges *links)
+static void unlink_lines(struct kl_edges *edges)
 {
-    free(links->own);
-    links->own = NULL;
+    free(edges->own);
+    edges->own = NULL;
 }
 
 const struct kl_algorithm kl_algorithm_oneshot = {

@@ -16,27 +16,27 @@ bool kl_ordered_is_needed(ncclDataType_t type, ncclRedOp_t op, bool scaled)
 }
 
 static ncclResult_t link_all(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                             struct kl_edges *links)
+                             struct kl_edges *edges)
 {
     int n = graph->ranks.nranks, me = graph->rank;
 
-    links->position = (struct kl_position){.nranks = n, .rank = me};
+    edges->position = (struct kl_position){.nranks = n, .rank = me};
     for (int i = 1; i < n; i++) {
         int peer = kl_wrap(me + i, n), edge = kl_ordered_edge(me, peer);
-        KL_TRY(kl_edges_recv(links, cs, channel, edge, peer));
-        KL_TRY(kl_edges_send(links, cs, channel, edge, peer));
+        KL_TRY(kl_edges_recv(edges, cs, channel, edge, peer));
+        KL_TRY(kl_edges_send(edges, cs, channel, edge, peer));
     }
     return ncclSuccess;
 }
 
 static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                              struct kl_edges *links)
+                              struct kl_edges *edges)
 {
     int n = graph->ranks.nranks, me = graph->rank;
 
-    links->position = (struct kl_position){.nranks = n, .rank = me};
-    KL_TRY(kl_edges_recv(links, cs, channel, 0, kl_wrap(me - 1, n)));
-    return kl_edges_send(links, cs, channel, 0, kl_wrap(me + 1, n));
+    edges->position = (struct kl_position){.nranks = n, .rank = me};
+    KL_TRY(kl_edges_recv(edges, cs, channel, 0, kl_wrap(me - 1, n)));
+    return kl_edges_send(edges, cs, channel, 0, kl_wrap(me + 1, n));
 }
 
 enum { FUNCS = 1u << KL_FUNC_ALL_REDUCE | 1u << KL_FUNC_REDUCE | 1u << KL_FUNC_REDUCE_SCATTER };

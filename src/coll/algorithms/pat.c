@@ -9,29 +9,29 @@
 #include "coll/pipeline/pipeline.h"
 
 static ncclResult_t link_pat(const struct kl_connect *graph, struct kl_connections *cs, int channel, int direction,
-                             struct kl_edges *links)
+                             struct kl_edges *edges)
 {
     int n = graph->ranks.nranks, me = graph->rank;
 
-    links->position = (struct kl_position){.nranks = n, .rank = me, .steps = kl_connections_steps(cs)};
+    edges->position = (struct kl_position){.nranks = n, .rank = me, .steps = kl_connections_steps(cs)};
     for (int k = 0; 1 << k < n; k++) {
         int far = direction * (1 << k);
-        KL_TRY(kl_edges_recv(links, cs, channel, k, kl_wrap(me + far, n)));
-        KL_TRY(kl_edges_send(links, cs, channel, k, kl_wrap(me - far, n)));
+        KL_TRY(kl_edges_recv(edges, cs, channel, k, kl_wrap(me + far, n)));
+        KL_TRY(kl_edges_send(edges, cs, channel, k, kl_wrap(me - far, n)));
     }
     return ncclSuccess;
 }
 
 static ncclResult_t link_gather(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                struct kl_edges *links)
+                                struct kl_edges *edges)
 {
-    return link_pat(graph, cs, channel, 1, links);
+    return link_pat(graph, cs, channel, 1, edges);
 }
 
 static ncclResult_t link_scatter(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                 struct kl_edges *links)
+                                 struct kl_edges *edges)
 {
-    return link_pat(graph, cs, channel, -1, links);
+    return link_pat(graph, cs, channel, -1, edges);
 }
 
 const struct kl_algorithm kl_algorithm_pat_gather = {

@@ -21,30 +21,30 @@ static int index_of(const int *order, int nranks, int rank)
 typedef ncclResult_t (*order_fn)(const struct kl_connect *graph, int channel, int first, int32_t *order);
 
 static ncclResult_t link_in_order(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                  struct kl_edges *links, order_fn order_of)
+                                  struct kl_edges *edges, order_fn order_of)
 {
     int n = graph->ranks.nranks;
     int *order = malloc((size_t)n * sizeof *order);
 
     if (!order) return KL_NOMEM("a ring");
-    links->order = order;
-    links->position = (struct kl_position){.nranks = n, .rank = graph->rank, .order = order};
+    edges->order = order;
+    edges->position = (struct kl_position){.nranks = n, .rank = graph->rank, .order = order};
     KL_TRY(order_of(graph, channel, graph->rank, order));
-    links->position.index = (n - index_of(order, n, 0)) % n;
-    KL_TRY(kl_edges_recv(links, cs, channel, 0, order[n - 1]));
-    return kl_edges_send(links, cs, channel, 0, order[1 % n]);
+    edges->position.index = (n - index_of(order, n, 0)) % n;
+    KL_TRY(kl_edges_recv(edges, cs, channel, 0, order[n - 1]));
+    return kl_edges_send(edges, cs, channel, 0, order[1 % n]);
 }
 
 static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                              struct kl_edges *links)
+                              struct kl_edges *edges)
 {
-    return link_in_order(graph, cs, channel, links, kl_connect_ring_order);
+    return link_in_order(graph, cs, channel, edges, kl_connect_ring_order);
 }
 
 static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                               struct kl_edges *links)
+                               struct kl_edges *edges)
 {
-    return link_in_order(graph, cs, channel, links, kl_connect_chain_order);
+    return link_in_order(graph, cs, channel, edges, kl_connect_chain_order);
 }
 
 const struct kl_algorithm kl_algorithm_ring = {

@@ -6,18 +6,18 @@
 #include "coll/pipeline/pipeline.h"
 
 static ncclResult_t link_tree(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                              struct kl_edges *links)
+                              struct kl_edges *edges)
 {
     struct kl_tree_neighbours t = kl_connect_tree(graph, channel, graph->rank);
 
-    links->position = (struct kl_position){.nranks = graph->ranks.nranks, .rank = graph->rank, .up = t.up >= 0};
+    edges->position = (struct kl_position){.nranks = graph->ranks.nranks, .rank = graph->rank, .up = t.up >= 0};
     for (int i = 0; i < KL_TREE_UP; i++) {
-        links->position.ndown += t.down[i] >= 0;
-        KL_TRY(kl_edges_recv(links, cs, channel, i, t.down[i]));
-        KL_TRY(kl_edges_send(links, cs, channel, i, t.down[i]));
+        edges->position.ndown += t.down[i] >= 0;
+        KL_TRY(kl_edges_recv(edges, cs, channel, i, t.down[i]));
+        KL_TRY(kl_edges_send(edges, cs, channel, i, t.down[i]));
     }
-    KL_TRY(kl_edges_recv(links, cs, channel, KL_TREE_UP, t.up));
-    return kl_edges_send(links, cs, channel, KL_TREE_UP, t.up);
+    KL_TRY(kl_edges_recv(edges, cs, channel, KL_TREE_UP, t.up));
+    return kl_edges_send(edges, cs, channel, KL_TREE_UP, t.up);
 }
 
 const struct kl_algorithm kl_algorithm_tree = {

@@ -119,45 +119,45 @@ static bool is_ordered(const struct kl_chooser *c, const struct kl_task *t)
     return c->ordered && kl_func_info[t->func].reduces && kl_ordered_is_needed(t->type, t->op, t->redop);
 }
 
-/* Could the ranks have a board for it? */
-static bool has_board(const struct kl_chooser *c, int func, int modelled_as, int algo)
+/* Could the ranks have a shared-memory exchange for it? */
+static bool has_exchange(const struct kl_chooser *c, int func, int modelled_as, int algo)
 {
     return c->tuning->bandwidth[modelled_as][KL_ALGO_FLAT][KL_PROTO_SIMPLE] > 0 &&
            kl_algorithm_find(func, algo, KL_PROTO_SIMPLE, c->memory) >= 0;
 }
 
 /* Nothing else is asked for, and it is large. */
-static bool may_be_mapped(const struct kl_chooser *c, int func, int modelled_as, size_t bytes)
+static bool may_be_peer_direct(const struct kl_chooser *c, int func, int modelled_as, size_t bytes)
 {
     if (c->limits && c->limits->algorithms) return false;
-    return bytes >= KL_MAPPED_LEAST && !*c->tuning->algo && !*c->tuning->proto &&
-           has_board(c, func, modelled_as, KL_ALGO_MAPPED);
+    return bytes >= KL_PEER_DIRECT_LEAST && !*c->tuning->algo && !*c->tuning->proto &&
+           has_exchange(c, func, modelled_as, KL_ALGO_PEER_DIRECT);
 }
 
 /* And each rank knows all that a reduction needs. */
-static bool takes_mapped(const struct kl_chooser *c, const struct kl_task *t, size_t bytes)
+static bool takes_peer_direct(const struct kl_chooser *c, const struct kl_task *t, size_t bytes)
 {
-    return !t->redop && !is_ordered(c, t) && may_be_mapped(c, t->func, t->func, bytes);
+    return !t->redop && !is_ordered(c, t) && may_be_peer_direct(c, t->func, t->func, bytes);
 }
 
 static bool is_all_to_all_staged(const struct kl_chooser *c, size_t part)
 {
-    return part <= KL_FLAT_PART && has_board(c, KL_FUNC_ALL_TO_ALL, KL_FUNC_ALL_GATHER, KL_ALGO_FLAT);
+    return part <= KL_FLAT_PART && has_exchange(c, KL_FUNC_ALL_TO_ALL, KL_FUNC_ALL_GATHER, KL_ALGO_FLAT);
 }
 
-static bool is_all_to_all_mapped(const struct kl_chooser *c, size_t part)
+static bool is_all_to_all_peer_direct(const struct kl_chooser *c, size_t part)
 {
     const size_t bytes = kl_func_bytes(KL_FUNC_ALL_TO_ALL, part, c->tuning->in.nranks);
 
-    return may_be_mapped(c, KL_FUNC_ALL_TO_ALL, KL_FUNC_ALL_GATHER, bytes);
+    return may_be_peer_direct(c, KL_FUNC_ALL_TO_ALL, KL_FUNC_ALL_GATHER, bytes);
 }
 
 bool kl_chooser_takes_all_to_all(const struct kl_chooser *c, size_t part)
 {
-    return is_all_to_all_staged(c, part) || is_all_to_all_mapped(c, part);
+    return is_all_to_all_staged(c, part) || is_all_to_all_peer_direct(c, part);
 }
 
-/* Through a board, which is estimated as what an all-gather takes; or as messages. */
+/* Through shared memory, estimated as an all-gather; or as messages. */
 static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct kl_task *t, size_t elem_bytes,
                                       struct kl_choice *choice)
 {
@@ -170,9 +170,9 @@ static ncclResult_t choose_all_to_all(const struct kl_chooser *c, const struct k
         .algorithm = (uint8_t)kl_algorithm_find(t->func, KL_ALGO_FLAT, KL_PROTO_SIMPLE, c->memory),
         .proto = KL_PROTO_SIMPLE,
         .messages = !is_all_to_all_staged(c, part),
-        .mapped = is_all_to_all_mapped(c, part),
+        .peer_direct = is_all_to_all_peer_direct(c, part),
         .time_us = terms.time,
-        .cut = {.nchannels = 1, .lo = t->count},
+        .partition = {.nchannels = 1, .lo = t->count},
     };
     return ncclSuccess;
 }
@@ -200,7 +200,7 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
         choose_ordered(c, &op, &tuned);
     else
         KL_TRY(ask_model(c, &op, &tuned, &by_tuner));
-    struct kl_partition_request cut = {
+    struct kl_partition_request partition = {
         .func = t->func,
         .nranks = tuning->in.nranks,
         .count = t->count,
@@ -211,10 +211,10 @@ static ncclResult_t choose(const struct kl_chooser *c, const struct kl_task *t, 
     *choice = (struct kl_choice){
         .algorithm = (uint8_t)kl_algorithm_find(t->func, tuned.algo, tuned.proto, c->memory),
         .proto = (uint8_t)tuned.proto,
-        .mapped = !by_tuner && takes_mapped(c, t, bytes),
+        .peer_direct = !by_tuner && takes_peer_direct(c, t, bytes),
         .by_tuner = by_tuner,
         .time_us = tuned.time,
-        .cut = kl_partition_channels(&cut),
+        .partition = kl_partition_channels(&partition),
     };
     return ncclSuccess;
 }

@@ -98,8 +98,9 @@ static struct kl_choice choose(struct kl_chooser *chooser, struct kl_task t)
 
 static bool same(const struct kl_choice *a, const struct kl_choice *b)
 {
-    return a->algorithm == b->algorithm && a->proto == b->proto && a->cut.nchannels == b->cut.nchannels &&
-           a->cut.lo == b->cut.lo && a->cut.mid == b->cut.mid && a->cut.hi == b->cut.hi;
+    return a->algorithm == b->algorithm && a->proto == b->proto && a->partition.nchannels == b->partition.nchannels &&
+           a->partition.lo == b->partition.lo && a->partition.mid == b->partition.mid &&
+           a->partition.hi == b->partition.hi;
 }
 
 static void what_is_remembered_is_what_would_be_chosen_now(void **state)
@@ -159,11 +160,11 @@ static void what_no_row_serves_falls_away(void **state)
     for (int i = 0; i < 3000; i++) {
         struct kl_task task = draw_task(&seed);
         struct kl_tuning_op op = op_of(&t, &task);
-        struct kl_tuning_choice wish;
+        struct kl_tuning_choice choice;
         int proto = -1, row = cheapest_row(&t, &op, &proto);
         struct kl_choice got = choose(&chooser, task);
-        assert_int_equal(kl_tuning_choose(&t, &op, &wish, NULL), ncclSuccess);
-        fallen += kl_algorithm_find(op.func, wish.algo, wish.proto, false) < 0;
+        assert_int_equal(kl_tuning_choose(&t, &op, &choice, NULL), ncclSuccess);
+        fallen += kl_algorithm_find(op.func, choice.algo, choice.proto, false) < 0;
         assert_true(got.algorithm == row && got.proto == proto);
         assert_true(kl_algorithms[row]->funcs >> op.func & 1 && kl_algorithms[row]->protos >> proto & 1);
     }
@@ -240,14 +241,14 @@ static void what_needs_memory_in_common_falls_away_without(void **state)
 
 /* ---- what is tried first ---- */
 
-static bool tries_mapped(const struct kl_chooser *like, const char *algo, struct kl_task task)
+static bool tries_peer_direct(const struct kl_chooser *like, const char *algo, struct kl_task task)
 {
     struct kl_tuning t = tuning_with(&kl_tuning_host, task.peer, 1, algo, NULL);
     struct kl_chooser chooser = *like;
 
     chooser.tuning = &t;
     task.peer = 0;
-    return choose(&chooser, task).mapped;
+    return choose(&chooser, task).peer_direct;
 }
 
 static void large_operations_are_tried_in_the_ranks_own_buffers(void **state)
@@ -260,16 +261,16 @@ static void large_operations_are_tried_in_the_ranks_own_buffers(void **state)
     struct kl_task t = large;
 
     (void)state;
-    assert_true(tries_mapped(&all, NULL, large));
-    assert_false(tries_mapped(&node, NULL, large));
-    assert_false(tries_mapped(&all, "ring", large)); /* what is asked for is done */
-    assert_false(tries_mapped(&ordered, NULL, large));
+    assert_true(tries_peer_direct(&all, NULL, large));
+    assert_false(tries_peer_direct(&node, NULL, large));
+    assert_false(tries_peer_direct(&all, "ring", large)); /* what is asked for is done */
+    assert_false(tries_peer_direct(&ordered, NULL, large));
     t.count--;
-    assert_false(tries_mapped(&all, NULL, t));
+    assert_false(tries_peer_direct(&all, NULL, t));
     t = large, t.redop = &users; /* perhaps with a factor of each rank's own */
-    assert_false(tries_mapped(&all, NULL, t));
+    assert_false(tries_peer_direct(&all, NULL, t));
     t = large, t.func = KL_FUNC_ALL_GATHER, t.count /= 4;
-    assert_true(tries_mapped(&all, NULL, t));
+    assert_true(tries_peer_direct(&all, NULL, t));
 }
 
 /* ---- a tuner ---- */
@@ -304,10 +305,11 @@ static void a_tuner_is_a_source_of_the_choice(void **state)
 
     (void)state;
     struct kl_choice c = choose(&chooser, small), beyond = choose(&chooser, large), model = choose(&alone, large);
-    assert_true(c.by_tuner && !c.mapped && c.proto == KL_PROTO_SIMPLE && c.cut.nchannels <= 2 && c.time_us > 0);
+    assert_true(c.by_tuner && !c.peer_direct && c.proto == KL_PROTO_SIMPLE && c.partition.nchannels <= 2 &&
+                c.time_us > 0);
     assert_int_equal(kl_algorithms[c.algorithm]->algo, KL_ALGO_RING);
-    assert_true(choose(&alone, small).mapped);
-    assert_true(!beyond.by_tuner && beyond.mapped == model.mapped && same(&beyond, &model));
+    assert_true(choose(&alone, small).peer_direct);
+    assert_true(!beyond.by_tuner && beyond.peer_direct == model.peer_direct && same(&beyond, &model));
     assert_false(choose(&ordered, small).by_tuner);
     c = choose(&limited, small); /* the program's own selection for the call */
     assert_true(!c.by_tuner && kl_algorithms[c.algorithm]->algo == KL_ALGO_TREE);
@@ -353,12 +355,12 @@ static void an_error_says_what_is_set_and_what_there_is(void **state)
 
 static void an_all_to_all_is_one_operation_where_that_is_of_use(void **state)
 {
-    static const struct board_case {
+    static const struct all_to_all_case {
         const char *text, *algo;
         int nranks, nnodes;
         enum kl_peer_connect memory;
         size_t part;
-        bool takes, messages, mapped;
+        bool takes, messages, peer_direct;
     } cases[] = {
         {"small parts", NULL, 4, 1, KL_REACH_ALL, 4096, true, false, false},
         {"small parts that are large together", NULL, 8, 1, KL_REACH_ALL, 8192, true, false, true},
@@ -381,7 +383,7 @@ static void an_all_to_all_is_one_operation_where_that_is_of_use(void **state)
         expect_case(c->text, kl_chooser_takes_all_to_all(&chooser, c->part) == c->takes);
         if (!c->takes) continue;
         struct kl_choice choice = choose(&chooser, task);
-        expect_case(c->text, choice.messages == c->messages && choice.mapped == c->mapped);
+        expect_case(c->text, choice.messages == c->messages && choice.peer_direct == c->peer_direct);
     }
 }
 

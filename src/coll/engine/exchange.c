@@ -26,11 +26,11 @@ static bool allocate(struct kl_exchange *x)
 }
 
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, const struct kl_zcopy_config *lending,
+                              const struct kl_p2p_round *rounds, const struct kl_zcopy_config *zcopy,
                               struct kl_select *select)
 {
     *x = (struct kl_exchange){.rank = rank, .nranks = nranks, .connections = cs};
-    x->offers = (struct kl_zcopy_offers){.lending = *lending, .nranks = nranks, .rank = rank, .select = select};
+    x->offers = (struct kl_zcopy_offers){.zcopy = *zcopy, .nranks = nranks, .rank = rank, .select = select};
     if (!allocate(x)) {
         kl_exchange_fini(x);
         return KL_NOMEM("messages");

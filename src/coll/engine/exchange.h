@@ -58,10 +58,10 @@ struct kl_exchange {
     void *event;
 };
 
-/** `rounds` holds nranks entries. `lending`: how others may read send buffers in place. `select`: see
+/** `rounds` holds nranks entries. `zcopy`: how others may read send buffers in place. `select`: see
  * kl_zcopy_offers. */
 ncclResult_t kl_exchange_init(struct kl_exchange *x, int rank, int nranks, struct kl_connections *cs,
-                              const struct kl_p2p_round *rounds, const struct kl_zcopy_config *lending,
+                              const struct kl_p2p_round *rounds, const struct kl_zcopy_config *zcopy,
                               struct kl_select *select);
 void kl_exchange_fini(struct kl_exchange *x);
 

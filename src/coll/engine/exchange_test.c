@@ -19,7 +19,7 @@ static struct party {
 
 /* ---- parties ---- */
 
-static struct kl_zcopy_config lending = {.maps = true, .reads = true};
+static struct kl_zcopy_config zcopy = {.maps = true, .reads = true};
 static struct kl_select table;
 
 static void make_parties(int n)
@@ -27,9 +27,8 @@ static void make_parties(int n)
     for (int r = 0; r < n; r++) {
         struct kl_p2p_round rounds[TEST_RANKS];
         for (int i = 0; i < n; i++) rounds[i] = (struct kl_p2p_round){.send = (r + i) % n, .recv = (r + n - i) % n};
-        assert_int_equal(
-            kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &lending, &table),
-            ncclSuccess);
+        assert_int_equal(kl_exchange_init(&party[r].exchange, r, n, ranks.rank[r].connections, rounds, &zcopy, &table),
+                         ncclSuccess);
         assert_int_equal(kl_exchange_reserve(&party[r].exchange, MOST_TASKS), ncclSuccess);
         party[r].ntasks = 0;
     }
@@ -110,7 +109,7 @@ static ncclResult_t poll(int rank, bool *moved)
 /* Run all ranks to the end of their launch. */
 static void launch(void)
 {
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     int left = ranks.n;
 
     for (int r = 0; r < ranks.n; r++) add_all(r);
@@ -121,7 +120,7 @@ static void launch(void)
             if (!party[r].done) assert_int_equal(poll(r, &moved), ncclSuccess);
             left += !party[r].done;
         }
-        test_wait(&patience, moved, "a launch");
+        test_wait(&waiting, moved, "a launch");
     }
     for (int r = 0; r < ranks.n; r++) end_launch(r);
 }
@@ -207,7 +206,7 @@ static void busy_messages_are_not_held_up_by_idle_ones(void **state)
 {
     enum { RANKS = 40, ROUNDS = 30, BYTES = 3000 };
     static unsigned char out[RANKS][BYTES], in[RANKS][2][BYTES], late[RANKS][BYTES];
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     bool moved = false;
     size_t most_hot = 0;
 
@@ -233,7 +232,7 @@ static void busy_messages_are_not_held_up_by_idle_ones(void **state)
             if (!party[r].done) assert_int_equal(poll(r, &moved), ncclSuccess);
             left += !party[r].done;
         }
-        test_wait(&patience, moved, "the busy ones");
+        test_wait(&waiting, moved, "the busy ones");
     }
     for (int i = 0; i < 5000; i++) assert_int_equal(poll(0, &moved), ncclSuccess);
     most_hot = party[0].exchange.hot;
@@ -243,12 +242,12 @@ static void busy_messages_are_not_held_up_by_idle_ones(void **state)
     assert_true(waited_for > 0 && waited_for != 5 && waited_for != 23);
     for (int r = 1; r < RANKS; r++)
         if (r != 5 && r != 23) add_all(r);
-    patience = (struct test_patience){0};
+    waiting = (struct test_waiting){0};
     while (!party[0].done) {
         moved = false;
         for (int r = 0; r < RANKS; r++)
             if (!party[r].done) assert_int_equal(poll(r, &moved), ncclSuccess);
-        test_wait(&patience, moved, "the late ones");
+        test_wait(&waiting, moved, "the late ones");
     }
     for (int r = 1; r < RANKS; r++) expect_filled(late[r], BYTES, (unsigned)r);
     for (int r = 0; r < RANKS; r++) end_launch(r);
@@ -305,12 +304,12 @@ static void arrived_messages_do_not_delay_sends(void **state)
         add_all(1);
         assert_int_equal(poll(1, &moved), ncclSuccess);
         add_all(0);
-        struct test_patience patience = {0};
+        struct test_waiting waiting = {0};
         while (!party[0].done || !party[1].done) {
             moved = false;
             for (int r = 0; r < 2; r++)
                 if (!party[r].done) assert_int_equal(poll(r, &moved), ncclSuccess);
-            test_wait(&patience, moved, "both");
+            test_wait(&waiting, moved, "both");
         }
         expect_filled(in, BYTES, 2);
         expect_filled(both, BYTES, 1);
@@ -381,7 +380,7 @@ static void a_rank_alone_talks_to_itself(void **state)
 static void a_launch_that_fails_half_way_leaves_nothing_behind(void **state)
 {
     static unsigned char out[70000], in[70000];
-    struct test_patience patience = {0};
+    struct test_waiting waiting = {0};
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
@@ -396,7 +395,7 @@ static void a_launch_that_fails_half_way_leaves_nothing_behind(void **state)
         bool moved = false;
         for (int r = 0; r < 3 && !rc; r++)
             if (!party[r].done) rc = poll(r, &moved);
-        test_wait(&patience, moved, "an error");
+        test_wait(&waiting, moved, "an error");
     }
     assert_int_equal(rc, ncclInvalidUsage);
     assert_non_null(strstr(kl_error_text(), "counts or types differ"));
@@ -441,7 +440,7 @@ static void departed_peers_are_found(void **state)
         begin_job(3, way ? test_all_shm : test_all_p2p);
         pass(0, 1, out, in, 10), pass(1, 0, out, in, 10), pass(1, 2, out, in, 10);
         launch();
-        ask(0, KL_FUNC_SEND, 1, out, sizeof out); /* lent, or more than fits: rank 1 would have to take it */
+        ask(0, KL_FUNC_SEND, 1, out, sizeof out); /* read in place, or more than fits: rank 1 would have to take it */
         add_all(0);
         assert_int_equal(poll(0, &moved), ncclSuccess);
         assert_int_equal(kl_exchange_blocked_on(&party[0].exchange, false), 1);
@@ -467,7 +466,7 @@ static void sent_messages_arrive_after_the_sender_ended(void **state)
     (void)state;
     FOR_EACH_CASE(bytes, sizes)
     {
-        struct test_patience patience = {0};
+        struct test_waiting waiting = {0};
         bool moved = false;
         begin_job(2, test_all_shm);
         fill(out, *bytes, 7);
@@ -478,13 +477,13 @@ static void sent_messages_arrive_after_the_sender_ended(void **state)
         do { /* until it is done, or has sent as much as fits and waits for a reader */
             moved = false;
             assert_int_equal(poll(0, &moved), ncclSuccess);
-            test_wait(&patience, moved, "the sender");
+            test_wait(&waiting, moved, "the sender");
         } while (!party[0].done && (moved || !party[0].exchange.parcels[0].message.moved));
         while (!party[0].done) {
             moved = false;
             for (int r = 0; r < 2; r++)
                 if (!party[r].done) assert_int_equal(poll(r, &moved), ncclSuccess);
-            test_wait(&patience, moved, "a large message");
+            test_wait(&waiting, moved, "a large message");
         }
         end_launch(0);
         kl_connections_leave(ranks.rank[0].connections);
@@ -492,12 +491,12 @@ static void sent_messages_arrive_after_the_sender_ended(void **state)
         kl_bootstrap_leave(ranks.rank[0].bootstrap);
         ranks.rank[0].connections = NULL;
         ranks.rank[0].bootstrap = NULL;
-        patience = (struct test_patience){0};
+        waiting = (struct test_waiting){0};
         while (!party[1].done) {
             moved = false;
             ncclResult_t rc = poll(1, &moved);
             if (rc) fail_msg("%zu bytes: %s", *bytes, kl_error_text());
-            test_wait(&patience, moved, "the receiver");
+            test_wait(&waiting, moved, "the receiver");
         }
         expect_filled(in, *bytes, 7);
         end_launch(1);
@@ -508,7 +507,7 @@ static void sent_messages_arrive_after_the_sender_ended(void **state)
 /* ---- waiting ranks ---- */
 
 /* Rank 0 only sends in the first launch, and also receives in the second one. */
-static void the_launch_decides_about_lending(void **state)
+static void the_launch_decides_about_zcopy(void **state)
 {
     enum { BYTES = KL_ZCOPY_LEAST };
     char *data = calloc(4, BYTES);
@@ -542,7 +541,7 @@ int main(void)
         cmocka_unit_test(a_launch_that_fails_half_way_leaves_nothing_behind),
         cmocka_unit_test(a_message_that_has_no_way_fails_when_it_is_added),
         cmocka_unit_test(departed_peers_are_found),
-        cmocka_unit_test(the_launch_decides_about_lending),
+        cmocka_unit_test(the_launch_decides_about_zcopy),
         cmocka_unit_test(sent_messages_arrive_after_the_sender_ended),
     };
 

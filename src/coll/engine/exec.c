@@ -25,20 +25,20 @@ struct kl_exec {
     struct kl_chooser chooser; /* the user's */
 
     /* the runner's */
-    struct kl_edges *links[KL_ALGORITHMS][KL_MAX_CHANNELS]; /* made at first use */
+    struct kl_edges *edges[KL_ALGORITHMS][KL_MAX_CHANNELS]; /* made at first use */
     unsigned char *ops;                                     /* one per channel */
     struct kl_channel_work *shares;                         /* the shares, by channel */
     size_t op_stride;
     const struct kl_algorithm *running; /* NULL: no collective has begun */
     struct kl_agreement agreement;
-    int direct_row;   /* of the algorithm for collectives that are not staged */
+    int peer_direct;  /* index of the algorithm for collectives that are not staged */
     bool notice_sent; /* by the leader, before the collective that begins */
     int notice_from;  /* the rank that a notice waits for; -1: none */
     int ops_used, ops_left;
     bool op_done[KL_MAX_CHANNELS];
-    uint8_t way;               /* kl_exec_way */
-    int linked[KL_ALGORITHMS]; /* channels whose links are ready, from 0 on */
-    bool messages;             /* an exchange is under way */
+    uint8_t way;                  /* kl_exec_way */
+    int connected[KL_ALGORITHMS]; /* channels whose edges are ready, from 0 on */
+    bool messages;                /* an exchange is under way */
     bool wide;
     struct kl_exchange exchange;
     struct kl_exec_profile profile;
@@ -69,8 +69,8 @@ static ncclResult_t make_shares(struct kl_exec *e, int nchannels)
             .channel = i,
             .processes = c->processes,
             .chain_bytes = c->processes ? c->chain_bytes : 0,
-            .lends = c->lending.maps,
-            .mark = c->processes && c->lending.reads ? &e->config.lending.process : NULL,
+            .exposed = c->zcopy.maps,
+            .mark = c->processes && c->zcopy.reads ? &e->config.zcopy.process : NULL,
             .scratch = e->scratch,
             .steps = c->steps.step ? &e->config.steps : NULL,
         };
@@ -86,8 +86,8 @@ static ncclResult_t make_ops(struct kl_exec *e)
     e->ops = kl_inject_aligned_alloc(OP_ALIGN, e->op_stride * (size_t)nchannels);
     if (!e->ops) return KL_NOMEM("operations");
     KL_TRY(make_shares(e, nchannels));
-    KL_TRY(kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->lending,
-                            &e->agreement.select));
+    KL_TRY(
+        kl_exchange_init(&e->exchange, c->rank, c->nranks, c->connections, c->rounds, &c->zcopy, &e->agreement.select));
     e->exchange.profiler = c->profiling.profiler;
     return ncclSuccess;
 }
@@ -107,7 +107,7 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     kl_agreement_init(&e->agreement, &config->facts);
     e->profile.profiler = config->profiling.profiler;
     e->notice_from = -1;
-    e->direct_row = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_MAPPED, KL_PROTO_SIMPLE, KL_REACH_ALL);
+    e->peer_direct = kl_algorithm_find(KL_FUNC_ALL_REDUCE, KL_ALGO_PEER_DIRECT, KL_PROTO_SIMPLE, KL_REACH_ALL);
     e->wide = kl_ll_wide_works();
     ncclResult_t rc = make_ops(e);
     if (rc) {
@@ -118,19 +118,19 @@ ncclResult_t kl_exec_create(const struct kl_exec_config *config, struct kl_exec 
     return ncclSuccess;
 }
 
-static void free_links(const struct kl_algorithm *a, struct kl_edges *links)
+static void free_edges(const struct kl_algorithm *a, struct kl_edges *edges)
 {
-    if (!links) return;
-    if (a->unlink) a->unlink(links);
-    kl_edges_fini(links);
-    free(links);
+    if (!edges) return;
+    if (a->unlink) a->unlink(edges);
+    kl_edges_fini(edges);
+    free(edges);
 }
 
 void kl_exec_free(struct kl_exec *e)
 {
     if (!e) return;
     for (int a = 0; kl_algorithms[a]; a++)
-        for (int c = 0; c < KL_MAX_CHANNELS; c++) free_links(kl_algorithms[a], e->links[a][c]);
+        for (int c = 0; c < KL_MAX_CHANNELS; c++) free_edges(kl_algorithms[a], e->edges[a][c]);
     kl_exchange_fini(&e->exchange);
     free(e->shares);
     free(e->ops);
@@ -162,7 +162,8 @@ static size_t elem_bytes(const struct kl_exec *e, const struct kl_task *t)
 static void log_choice(const struct kl_exec *e, const struct kl_task *t)
 {
     KL_INFO(KL_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}", kl_func_info[t->func].name,
-            t->count * elem_bytes(e, t), kl_exec_algo_name(t), kl_exec_proto_name(t), t->choice.cut.nchannels - 1);
+            t->count * elem_bytes(e, t), kl_exec_algo_name(t), kl_exec_proto_name(t),
+            t->choice.partition.nchannels - 1);
     if (e->chooser.limits && e->chooser.limits->tag)
         KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
@@ -212,68 +213,69 @@ ncclResult_t kl_exec_reserve(struct kl_exec *e, size_t messages)
     return kl_exchange_reserve(&e->exchange, messages);
 }
 
-/* ---- links ---- */
+/* ---- edges ---- */
 
-static ncclResult_t make_links(struct kl_exec *e, int row, int channel)
+static ncclResult_t make_edges(struct kl_exec *e, int algorithm, int channel)
 {
     const struct kl_exec_config *c = &e->config;
 
-    if (e->links[row][channel]) return ncclSuccess;
-    e->links[row][channel] = kl_inject_calloc(1, sizeof *e->links[row][channel]);
-    if (!e->links[row][channel]) return KL_NOMEM("the links of an algorithm");
-    return kl_algorithms[row]->link(c->graph, c->connections, channel, e->links[row][channel]);
+    if (e->edges[algorithm][channel]) return ncclSuccess;
+    e->edges[algorithm][channel] = kl_inject_calloc(1, sizeof *e->edges[algorithm][channel]);
+    if (!e->edges[algorithm][channel]) return KL_NOMEM("the edges of an algorithm");
+    return kl_algorithms[algorithm]->link(c->graph, c->connections, channel, e->edges[algorithm][channel]);
 }
 
-static bool links_ready(struct kl_exec *e, int row, int nchannels)
+static bool edges_ready(struct kl_exec *e, int algorithm, int nchannels)
 {
     bool ready = true;
 
-    for (int c = 0; c < nchannels; c++) ready = ready && e->links[row][c] && kl_edges_ready(e->links[row][c]);
+    for (int c = 0; c < nchannels; c++)
+        ready = ready && e->edges[algorithm][c] && kl_edges_ready(e->edges[algorithm][c]);
     return ready;
 }
 
-static bool has_links(const struct kl_exec *e, int row, int nchannels)
+static bool has_edges(const struct kl_exec *e, int algorithm, int nchannels)
 {
     for (int c = 0; c < nchannels; c++)
-        if (!e->links[row][c]) return false;
+        if (!e->edges[algorithm][c]) return false;
     return true;
 }
 
-/* Request the links once, then connect until all are ready: every rank does the same, at the same operation. */
-static enum kl_progress progress_links(struct kl_exec *e, int row, int nchannels, ncclResult_t *rc)
+/* Request the edges once, then connect until all are ready: every rank does the same, at the same operation. */
+static enum kl_progress connect_edges(struct kl_exec *e, int algorithm, int nchannels, ncclResult_t *rc)
 {
-    if (!has_links(e, row, nchannels)) {
-        for (int c = 0; c < nchannels && !*rc; c++) *rc = make_links(e, row, c);
+    if (!has_edges(e, algorithm, nchannels)) {
+        for (int c = 0; c < nchannels && !*rc; c++) *rc = make_edges(e, algorithm, c);
         if (*rc) return KL_DONE;
         kl_connections_start(e->config.connections);
     }
     enum kl_progress got = kl_connections_progress(e->config.connections, rc);
     if (*rc) return KL_DONE;
-    if (!links_ready(e, row, nchannels)) return got == KL_DONE ? KL_MOVED : got;
-    e->linked[row] = nchannels;
+    if (!edges_ready(e, algorithm, nchannels)) return got == KL_DONE ? KL_MOVED : got;
+    e->connected[algorithm] = nchannels;
     return KL_DONE;
 }
 
-static bool is_useful(const struct kl_exec *e, int row)
+static bool is_useful(const struct kl_exec *e, int algorithm)
 {
     const struct kl_tuning *t = e->config.tuning;
-    const struct kl_algorithm *a = kl_algorithms[row];
+    const struct kl_algorithm *a = kl_algorithms[algorithm];
 
-    if (row == e->direct_row) return kl_chooser_takes_all_to_all(&e->chooser, 1);
+    if (algorithm == e->peer_direct) return kl_chooser_takes_all_to_all(&e->chooser, 1);
     if (a->algo >= KL_ALGOS) return e->config.ordered && a->algo == kl_ordered_algo(e->config.nranks);
     for (int f = 0; f < KL_FUNCS; f++)
         for (int p = 0; p < KL_PROTOS; p++)
-            if (t->bandwidth[f][a->algo][p] > 0 && kl_algorithm_find(f, a->algo, p, e->config.memory) == row)
+            if (t->bandwidth[f][a->algo][p] > 0 && kl_algorithm_find(f, a->algo, p, e->config.memory) == algorithm)
                 return true;
     return false;
 }
 
 enum kl_progress kl_exec_connect_all(struct kl_exec *e, ncclResult_t *rc)
 {
-    for (int row = 0; kl_algorithms[row]; row++) {
-        int n = kl_algorithms[row]->one_channel ? 1 : e->config.graph->coll_channels;
-        if (e->config.nranks == 1 || !is_useful(e, row) || e->linked[row] == n) continue;
-        enum kl_progress got = progress_links(e, row, n, rc);
+    for (int algorithm = 0; kl_algorithms[algorithm]; algorithm++) {
+        int n = kl_algorithms[algorithm]->one_channel ? 1 : e->config.graph->coll_channels;
+        if (e->config.nranks == 1 || !is_useful(e, algorithm) || e->connected[algorithm] == n) continue;
+        enum kl_progress got = connect_edges(e, algorithm, n, rc);
         if (*rc || got != KL_DONE) return *rc ? KL_DONE : got;
     }
     return KL_DONE;
@@ -281,12 +283,12 @@ enum kl_progress kl_exec_connect_all(struct kl_exec *e, ncclResult_t *rc)
 
 /* ---- collectives ---- */
 
-static int row_of(const struct kl_algorithm *a)
+static int index_of(const struct kl_algorithm *a)
 {
-    int row = 0;
+    int algorithm = 0;
 
-    while (kl_algorithms[row] != a) row++;
-    return row;
+    while (kl_algorithms[algorithm] != a) algorithm++;
+    return algorithm;
 }
 
 static void *op_of(const struct kl_exec *e, int channel)
@@ -340,18 +342,18 @@ static void *event_of(const struct kl_exec *e, const struct kl_task *t)
     return e->config.profiling.event_of(e->config.profiling.ctx, t);
 }
 
-static void profile_begin(struct kl_exec *e, const struct kl_task *t, int row, int channel)
+static void profile_begin(struct kl_exec *e, const struct kl_task *t, int algorithm, int channel)
 {
     e->profile.parent = event_of(e, t);
-    kl_exec_profile_begin(&e->profile, channel, kl_algorithms[row], op_of(e, channel), e->links[row][channel],
-                          &e->shares[channel]);
+    kl_exec_profile_begin(&e->profile, channel, kl_algorithms[algorithm], op_of(e, channel),
+                          e->edges[algorithm][channel], &e->shares[channel]);
 }
 
-static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more)
+static void start(struct kl_exec *e, const struct kl_task *t, int algorithm, bool more)
 {
-    const struct kl_algorithm *a = kl_algorithms[row];
+    const struct kl_algorithm *a = kl_algorithms[algorithm];
     const struct kl_redop *redop = kl_func_info[t->func].reduces ? redop_of(e, t) : NULL;
-    const int nchannels = a->one_channel ? 1 : t->choice.cut.nchannels;
+    const int nchannels = a->one_channel ? 1 : t->choice.partition.nchannels;
 
     for (int c = 0; c < nchannels; c++) {
         struct kl_channel_work *share = &e->shares[c];
@@ -359,9 +361,9 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
         share->more = more;
         share->first = 0;
         share->end = t->count;
-        if (!a->one_channel) kl_partition_range(&t->choice.cut, c, &share->first, &share->end);
-        a->start(a, op_of(e, c), e->links[row][c], share);
-        if (e->profile.profiler) profile_begin(e, t, row, c);
+        if (!a->one_channel) kl_partition_range(&t->choice.partition, c, &share->first, &share->end);
+        a->start(a, op_of(e, c), e->edges[algorithm][c], share);
+        if (e->profile.profiler) profile_begin(e, t, algorithm, c);
         e->op_done[c] = false;
     }
     e->ops_used = e->ops_left = nchannels;
@@ -372,20 +374,20 @@ static void start(struct kl_exec *e, const struct kl_task *t, int row, bool more
 
 enum kl_progress kl_exec_try_now(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
 {
-    const int row = t->choice.algorithm;
-    const struct kl_algorithm *a = kl_algorithms[row];
+    const int algorithm = t->choice.algorithm;
+    const struct kl_algorithm *a = kl_algorithms[algorithm];
     struct kl_channel_work *share = e->shares;
 
-    if (!e->linked[row] || !a->at_once || t->choice.mapped || t->choice.messages) return KL_STALLED;
+    if (!e->connected[algorithm] || !a->at_once || t->choice.peer_direct || t->choice.messages) return KL_STALLED;
     if (t->number >= e->agreement.next) return KL_STALLED;
     fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, share);
     share->more = false;
     share->first = 0;
     share->end = t->count;
     e->way = kl_select_way(KL_COPY_STAGED, false, false) | (t->choice.by_tuner ? KL_SELECT_BY_TUNER : 0);
-    if (e->profile.profiler) profile_begin(e, t, row, 0);
-    const bool done = a->at_once(e->ops, e->links[row][0], share, rc);
-    if (done && e->profile.profiler) kl_exec_profile_end(&e->profile, 0, e->links[row][0]);
+    if (e->profile.profiler) profile_begin(e, t, algorithm, 0);
+    const bool done = a->at_once(e->ops, e->edges[algorithm][0], share, rc);
+    if (done && e->profile.profiler) kl_exec_profile_end(&e->profile, 0, e->edges[algorithm][0]);
     if (done && !*rc) return KL_DONE;
     e->op_done[0] = false;
     e->ops_used = e->ops_left = 1;
@@ -407,7 +409,7 @@ static bool prepost(struct kl_exec *e, const struct kl_task *t, unsigned later)
     if (!a || !a->prepost || kl_algorithms[t->choice.algorithm] != a) return false;
     if (t->choice.messages || t->redop || t->scalar) return false;
     if (t->number >= e->agreement.next) return false;
-    if (t->choice.mapped && is_asked(e, t)) return false;
+    if (t->choice.peer_direct && is_asked(e, t)) return false;
     fill_share(e, t, kl_func_info[t->func].reduces ? redop_of(e, t) : NULL, &share);
     share.more = false;
     share.first = 0;
@@ -434,7 +436,7 @@ static enum kl_progress progress_ops(struct kl_exec *e, ncclResult_t *rc)
         got = KL_MOVED;
         if (g != KL_DONE) continue;
         e->op_done[c] = true;
-        if (e->profile.profiler) kl_exec_profile_end(&e->profile, c, e->links[row_of(e->running)][c]);
+        if (e->profile.profiler) kl_exec_profile_end(&e->profile, c, e->edges[index_of(e->running)][c]);
         if (--e->ops_left) continue;
         e->running = NULL;
         return KL_DONE;
@@ -492,7 +494,7 @@ static struct kl_task message_of(const struct kl_exec *e, const struct kl_task *
     };
 }
 
-static ncclResult_t begin_spread(struct kl_exec *e, const struct kl_task *t)
+static ncclResult_t begin_all_to_all(struct kl_exec *e, const struct kl_task *t)
 {
     const int messages = 2 * e->config.nranks;
 
@@ -506,9 +508,9 @@ static ncclResult_t begin_spread(struct kl_exec *e, const struct kl_task *t)
     return ncclSuccess;
 }
 
-static enum kl_progress progress_spread(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
+static enum kl_progress progress_all_to_all(struct kl_exec *e, const struct kl_task *t, ncclResult_t *rc)
 {
-    if (!e->messages) *rc = begin_spread(e, t);
+    if (!e->messages) *rc = begin_all_to_all(e, t);
     if (*rc) return KL_DONE;
     enum kl_progress got = progress_messages(e, rc);
     if (got == KL_DONE) kl_agreement_ended(&e->agreement);
@@ -536,15 +538,14 @@ static uint32_t word_of(struct kl_agreement_notice notice)
     return notice.line_ns << 1 | notice.asks;
 }
 
-static bool give_notice(struct kl_exec *e, const struct kl_task *t, struct kl_shm_exchange *board)
+static bool give_notice(struct kl_exec *e, const struct kl_task *t, struct kl_shm_exchange *shm)
 {
     uint32_t lines, line_ns = kl_copy_out_latest(&lines);
 
     if (e->config.rank || e->notice_sent) return true;
     const struct kl_agreement_notice notice =
         kl_agreement_say(&e->agreement, are_exported(e, t), line_ns, lines, kl_now_coarse_ns());
-    return e->notice_sent =
-               kl_shm_exchange_give_notice(board, e->agreement.heard + 1, word_of(notice), &e->notice_from);
+    return e->notice_sent = kl_shm_exchange_give_notice(shm, e->agreement.heard + 1, word_of(notice), &e->notice_from);
 }
 
 static void log_replacement(const struct kl_exec *e, const struct kl_task *t)
@@ -555,32 +556,31 @@ static void log_replacement(const struct kl_exec *e, const struct kl_task *t)
 }
 
 /* False: not yet. */
-static bool hear_notice(struct kl_exec *e, const struct kl_task *t)
+static bool receive_notice(struct kl_exec *e, const struct kl_task *t)
 {
-    struct kl_shm_exchange *board = kl_mapped_board(e->links[e->direct_row][0]);
+    struct kl_shm_exchange *shm = kl_peer_direct_exchange(e->edges[e->peer_direct][0]);
     uint32_t word;
 
     e->notice_from = 0;
-    if (!give_notice(e, t, board) || !kl_shm_exchange_receive_notice(board, e->agreement.heard + 1, &word))
-        return false;
+    if (!give_notice(e, t, shm) || !kl_shm_exchange_receive_notice(shm, e->agreement.heard + 1, &word)) return false;
     e->notice_from = -1;
     e->notice_sent = false;
     const struct kl_agreement_notice notice = {.line_ns = word >> 1, .asks = word & 1};
-    if (kl_agreement_hear(&e->agreement, notice, t->number, t->bytes)) log_replacement(e, t);
+    if (kl_agreement_on_notice(&e->agreement, notice, t->number, t->bytes)) log_replacement(e, t);
     return true;
 }
 
 /* ---- collectives, whole ---- */
 
-/* The row that carries out what begins. */
-static int row_for(const struct kl_exec *e, const struct kl_task *t)
+/* The algorithm that carries out the collective, as index of kl_algorithms. */
+static int algorithm_for(const struct kl_exec *e, const struct kl_task *t)
 {
-    if (!t->choice.mapped || !kl_agreement_due(&e->agreement, t->func, t->bytes)) return t->choice.algorithm;
-    return e->direct_row;
+    if (!t->choice.peer_direct || !kl_agreement_due(&e->agreement, t->func, t->bytes)) return t->choice.algorithm;
+    return e->peer_direct;
 }
 
-/* Rank 0 says why a collective is staged, if it need not be. */
-static void log_row(const struct kl_exec *e, const struct kl_task *t)
+/* Rank 0 logs why a collective is staged that need not be. */
+static void log_staged(const struct kl_exec *e, const struct kl_task *t)
 {
     const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, t->bytes);
 
@@ -598,19 +598,19 @@ static void fill_direct(const struct kl_exec *e, const struct kl_task *t, struct
     share->nt = kl_select_row(&e->agreement.select, t->func, t->bytes, KL_BUFFERS_EXPORTED)->nt;
 }
 
-static void start_row(struct kl_exec *e, const struct kl_task *t, int row, bool more)
+static void start_algorithm(struct kl_exec *e, const struct kl_task *t, int algorithm, bool more)
 {
-    if (t->choice.mapped && row != e->direct_row) log_row(e, t);
-    if (row == e->direct_row) fill_direct(e, t, &e->shares[0]);
-    start(e, t, row, more);
+    if (t->choice.peer_direct && algorithm != e->peer_direct) log_staged(e, t);
+    if (algorithm == e->peer_direct) fill_direct(e, t, &e->shares[0]);
+    start(e, t, algorithm, more);
 }
 
-static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, int row, bool more, ncclResult_t *rc)
+static enum kl_progress begin(struct kl_exec *e, const struct kl_task *t, int algorithm, bool more, ncclResult_t *rc)
 {
-    const int n = kl_algorithms[row]->one_channel ? 1 : t->choice.cut.nchannels;
-    enum kl_progress got = n <= e->linked[row] ? KL_DONE : progress_links(e, row, n, rc);
+    const int n = kl_algorithms[algorithm]->one_channel ? 1 : t->choice.partition.nchannels;
+    enum kl_progress got = n <= e->connected[algorithm] ? KL_DONE : connect_edges(e, algorithm, n, rc);
 
-    if (!*rc && got == KL_DONE) start_row(e, t, row, more);
+    if (!*rc && got == KL_DONE) start_algorithm(e, t, algorithm, more);
     return got;
 }
 
@@ -632,15 +632,15 @@ enum kl_progress kl_exec_collective(struct kl_exec *e, const struct kl_task *t, 
 {
     if (e->config.nranks == 1) return copy_alone(e, t);
     if (!e->running) {
-        if (t->number >= e->agreement.next && !e->agreement.over && !hear_notice(e, t)) return KL_STALLED;
-        const int row = row_for(e, t);
-        if (t->choice.messages && row != e->direct_row) return progress_spread(e, t, rc);
-        enum kl_progress got = begin(e, t, row, more, rc);
+        if (t->number >= e->agreement.next && !e->agreement.over && !receive_notice(e, t)) return KL_STALLED;
+        const int algorithm = algorithm_for(e, t);
+        if (t->choice.messages && algorithm != e->peer_direct) return progress_all_to_all(e, t, rc);
+        enum kl_progress got = begin(e, t, algorithm, more, rc);
         if (*rc || got != KL_DONE) return got;
     }
     const struct kl_algorithm *a = e->running;
     enum kl_progress got = progress_ops(e, rc);
-    return got != KL_DONE || *rc || !t->choice.mapped ? got : end_algorithm(e, t, a);
+    return got != KL_DONE || *rc || !t->choice.peer_direct ? got : end_algorithm(e, t, a);
 }
 
 uint8_t kl_exec_way(const struct kl_exec *e)
@@ -654,7 +654,7 @@ uint8_t kl_exec_way(const struct kl_exec *e)
 static void stop_events(struct kl_exec *e)
 {
     for (int c = 0; e->running && c < e->ops_used; c++)
-        if (!e->op_done[c]) kl_exec_profile_end(&e->profile, c, e->links[row_of(e->running)][c]);
+        if (!e->op_done[c]) kl_exec_profile_end(&e->profile, c, e->edges[index_of(e->running)][c]);
 }
 
 void kl_exec_reset(struct kl_exec *e)
@@ -680,7 +680,7 @@ bool kl_exec_sleep_on(struct kl_exec *e)
 
 static bool has_left(const struct kl_exec *e, int rank)
 {
-    return kl_arena_left(e->links[e->direct_row][0]->arena->mark, rank);
+    return kl_arena_left(e->edges[e->peer_direct][0]->arena->mark, rank);
 }
 
 int kl_exec_blocked_on(struct kl_exec *e, bool gone)
@@ -700,11 +700,12 @@ int kl_exec_blocked_on(struct kl_exec *e, bool gone)
 static void print_operations(struct kl_exec *e, const struct kl_printer *to)
 {
     const struct kl_algorithm *a = e->running;
-    int row = row_of(a);
+    int algorithm = index_of(a);
 
     for (int c = 0; c < e->ops_used; c++)
         if (!e->op_done[c])
-            kl_print_operation(to, kl_algo_log_name[a->algo], c, a->blocked_on(op_of(e, c), false), e->links[row][c]);
+            kl_print_operation(to, kl_algo_log_name[a->algo], c, a->blocked_on(op_of(e, c), false),
+                               e->edges[algorithm][c]);
 }
 
 void kl_exec_print(struct kl_exec *e, const struct kl_printer *to)
@@ -714,7 +715,7 @@ void kl_exec_print(struct kl_exec *e, const struct kl_printer *to)
     else if (e->running)
         print_operations(e, to);
     else if (e->notice_from >= 0)
-        kl_print_line(to, "hears how collectives are done from now on, waits for rank %d", e->notice_from);
+        kl_print_line(to, "waits for the notice of rank %d about later collectives", e->notice_from);
     else
         kl_print_line(to, "is being connected, waits for rank %d", kl_connections_blocked_on(e->config.connections));
 }

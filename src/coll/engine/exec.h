@@ -2,12 +2,12 @@
 /**
  * exec.h - runs the operations of a communicator, one collective or one exchange of messages at a time.
  *
- * It owns the resources of running operations: links of the algorithms (asked for at first use of a channel), memory of
+ * It owns the resources of running operations: edges of the algorithms (requested at first use of a channel), memory of
  * one op per channel, scratch. It knows neither streams nor launches: comm/ decides the order.
  *
  *     kl_exec_choose      the user's thread       choose algorithm, protocol, channels
  *     kl_exec_collective  the runner, repeatedly until DONE
- *       not linked yet:   ask for connectors -> connect them -> links ready
+ *       not connected:    ask for connectors -> connect them -> edges ready
  *       then:             start an op per channel -> progress each
  *
  * Threads: one runner at a time, passed on with acquire and release; kl_exec_choose and kl_exec_reserve are the user's.
@@ -31,11 +31,11 @@ struct kl_exec_config {
     const struct kl_p2p_round *rounds;           /* nranks */
     const struct kl_redop (*redops)[ncclNumOps]; /* by type, by operation */
     struct kl_connections *connections;
-    enum kl_peer_connect memory;    /* the ranks that can map the same memory */
-    bool ordered;                   /* reductions have the bits of a loop over the ranks (ordered.h) */
-    struct kl_zcopy_config lending; /* copies of buffers (peer_direct.h) and messages (zcopy_offer.h) without staging */
-    struct kl_select_facts facts;   /* for the selection of ways (select/select.h) */
-    bool processes;                 /* the ranks live in several processes */
+    enum kl_peer_connect memory;  /* the ranks that can map the same memory */
+    bool ordered;                 /* reductions have the bits of a loop over the ranks (ordered.h) */
+    struct kl_zcopy_config zcopy; /* copies of buffers (peer_direct.h) and messages (zcopy_offer.h) without staging */
+    struct kl_select_facts facts; /* for the selection of ways (select/select.h) */
+    bool processes;               /* the ranks live in several processes */
     size_t chain_bytes; /* bytes of a chunk of rooted functions between processes, at most; 0: a slot's; the same on all
                       * ranks */
     struct kl_step_watch steps; /* called by the runner's thread */

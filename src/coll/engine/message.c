@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_LENT = 1 << 20 };           /* bytes: a lent step is read in one go, which delays an abort */
+enum { MOST_DIRECT = 1 << 20 };         /* bytes: a direct step is read in one go, which delays an abort */
 enum { RECEIVED_PER_POLL = 128 << 10 }; /* bytes per poll; then sends have their turn, because others wait for them */
 enum { SMALL = 4096 };                  /* bytes for which memcpy is as fast */
 enum { SLOTS = 2 };                     /* of the fifo: messages that fit use no pool, and may be done at once */
@@ -40,9 +40,9 @@ static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
     return bytes;
 }
 
-static size_t send_lent(struct kl_fifo_tx *tx, const char *from, size_t left)
+static size_t send_direct(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
-    size_t bytes = at_most(left, MOST_LENT);
+    size_t bytes = at_most(left, MOST_DIRECT);
 
     kl_fifo_publish_direct(tx, from, bytes, bytes < left);
     return bytes;
@@ -69,7 +69,7 @@ static size_t send_offered(struct kl_message *m, struct kl_connector *c, struct 
 {
     const size_t left = m->bytes - m->moved, bytes = at_most(left, KL_ZCOPY_MOST);
 
-    if (c->tx.zcopy_all || m->declined || (m->moved && !m->lends)) return 0;
+    if (c->tx.zcopy_all || m->declined || (m->moved && !m->accepted)) return 0;
     if (!kl_zcopy_offer_make(offers, c->peer, &c->tx, m->data + m->moved, bytes, bytes < left)) return 0;
     return m->offered = bytes;
 }
@@ -80,7 +80,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
     const char *from = m->data + m->moved;
     size_t left = m->bytes - m->moved, bytes = 0;
 
-    if (left >= tx->zcopy_from) return send_lent(tx, from, left);
+    if (left >= tx->zcopy_from) return send_direct(tx, from, left);
     if (is_pooled(m, tx)) bytes = send_offered(m, c, offers);
     if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
@@ -91,10 +91,10 @@ static bool all_is_back(struct kl_message *m, struct kl_connector *c, struct kl_
 {
     if (!m->offered) return true;
     if (!kl_fifo_drained(&c->tx)) return false;
-    m->lends = !kl_fifo_declined(&c->tx);
-    kl_zcopy_offer_ended(offers, c->peer, !m->lends);
-    m->declined |= !m->lends;
-    if (!m->lends) {
+    m->accepted = !kl_fifo_declined(&c->tx);
+    kl_zcopy_offer_ended(offers, c->peer, !m->accepted);
+    m->declined |= !m->accepted;
+    if (!m->accepted) {
         m->moved -= m->offered;
         m->ended = false;
     }
@@ -161,7 +161,7 @@ static void put(const struct kl_zcopy_offers *offers, char *to, const void *from
         kl_copy_result(to, from, bytes, offers->nt);
 }
 
-/* ---- memory lent by another process ---- */
+/* ---- offers of other processes ---- */
 
 /* Copy a piece of the step's `bytes`, then check for a revocation, and for other messages. False: it cannot be read. */
 static bool copy_some(struct kl_message *m, struct kl_zcopy_offers *offers, const struct kl_zcopy_offer_data *from,
@@ -188,7 +188,7 @@ static enum kl_progress decline(struct kl_message *m, struct kl_fifo_rx *rx, enu
 }
 
 /* STALLED: it has not arrived, or was revoked. */
-static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers)
+static enum kl_progress copy_offered(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers)
 {
     struct kl_fifo_rx *rx = &c->rx;
     struct kl_zcopy_offer_data from;
@@ -209,14 +209,14 @@ static enum kl_progress copy_lent(struct kl_message *m, struct kl_connector *c, 
     return KL_MOVED;
 }
 
-static enum kl_progress take_lent(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers,
-                                  ncclResult_t *rc)
+static enum kl_progress take_offered(struct kl_message *m, struct kl_connector *c, struct kl_zcopy_offers *offers,
+                                     ncclResult_t *rc)
 {
     const size_t left = m->bytes - m->moved;
     bool more;
     const size_t bytes = kl_fifo_bytes(&c->rx, &more);
 
-    if (bytes && bytes <= left && more == (bytes < left)) return copy_lent(m, c, offers);
+    if (bytes && bytes <= left && more == (bytes < left)) return copy_offered(m, c, offers);
     *rc = refuse_form(m, c->peer, bytes, more);
     return KL_DONE;
 }
@@ -236,11 +236,11 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         if (!kl_fifo_ready(rx)) return got;
         if (kl_fifo_signature(rx) != message->signature) {
             *rc = refuse_call(message, connector->peer, kl_fifo_signature(rx));
-            return KL_DONE; /* nothing is claimed: the lender revokes it */
+            return KL_DONE; /* nothing is claimed: the sender revokes it */
         }
         if (kl_fifo_is_zcopy(rx)) {
-            enum kl_progress lent = take_lent(message, connector, offers, rc);
-            if (*rc || lent == KL_STALLED) return *rc ? KL_DONE : got;
+            enum kl_progress taken = take_offered(message, connector, offers, rc);
+            if (*rc || taken == KL_STALLED) return *rc ? KL_DONE : got;
             if (!message->ended) return KL_MOVED; /* a poll copies one piece */
             got = KL_MOVED;
             continue;
@@ -250,7 +250,7 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         size_t left = message->bytes - message->moved;
         if (!in || bytes > left || more != (bytes < left)) {
             *rc = refuse_form(message, connector->peer, bytes, more);
-            if (in) kl_fifo_release(rx); /* the lender waits for its end */
+            if (in) kl_fifo_release(rx); /* the sender waits for its end */
             return KL_DONE;
         }
         if (bytes && in != message->data + message->moved) put(offers, message->data + message->moved, in, bytes);

@@ -4,7 +4,7 @@
  *
  * A message has at least one step, also when it is empty, and marks in each whether more follow, so that a receive of
  * another count or type than the send is an error and not a hang. Between ranks of one address space long messages are
- * lent, not copied: the receiver reads the sender's buffer. Between processes they may be lent, too (zcopy_offer.h); else they
+ * not copied: the receiver reads the sender's buffer. Between processes they may be offered likewise (zcopy_offer.h); else they
  * go through slots of the sender's pool.
  *
  * Errors:  ncclInvalidUsage when counts or types differ.
@@ -22,8 +22,8 @@ struct kl_message {
     size_t bytes;
     size_t moved; /* bytes handed over or received so far */
     size_t
-        offered; /* bytes of the last of these, lent and not returned yet; for a receive: of the step that it copies */
-    bool lends;  /* offers of it were taken */
+        offered; /* bytes of the last of these, offered and not returned yet; for a receive: of the step that it copies */
+    bool accepted;      /* offers of it were accepted */
     bool declined;      /* or one was not: no more are made */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */

@@ -23,20 +23,20 @@ struct link {
 };
 
 static struct kl_common sender, receiver;
-static struct kl_zcopy_offers lender = {.lending.maps = true, .nranks = 2},
-                              borrower = {.lending.maps = true, .nranks = 2, .rank = 1};
+static struct kl_zcopy_offers sender_offers = {.zcopy.maps = true, .nranks = 2},
+                              receiver_offers = {.zcopy.maps = true, .nranks = 2, .rank = 1};
 
-static void make_link_that_lends(struct link *l, const struct kl_transport *t, size_t from)
+static void make_link_with_zcopy(struct link *l, const struct kl_transport *t, size_t from)
 {
     struct kl_fifo_shape shape = {.nslots = STEPS, .slot_bytes = SLOT_BYTES};
-    struct kl_address_record card = {.version = KL_CONNECT_INFO_VERSION};
+    struct kl_connect_info info = {.version = KL_CONNECT_INFO_VERSION};
     struct kl_connect_reply reply = {.pool_bytes = 0};
 
     *l = (struct link){
         .tx = {.transport = t, .peer = 1, .sends = true, .messages = true, .zcopy_from = from, .common = &sender},
         .rx = {.transport = t, .messages = true, .common = &receiver}};
-    assert_int_equal(t->setup(&l->rx, &shape, &card), ncclSuccess);
-    assert_int_equal(test_connect(&l->tx, &card, &reply), ncclSuccess);
+    assert_int_equal(t->setup(&l->rx, &shape, &info), ncclSuccess);
+    assert_int_equal(test_connect(&l->tx, &info, &reply), ncclSuccess);
     assert_int_equal(test_settle(&l->rx, &reply), ncclSuccess);
     l->tx.ready = l->rx.ready = true;
     assert_int_equal(l->tx.tx.pool != NULL, t == &kl_transport_shm);
@@ -44,7 +44,7 @@ static void make_link_that_lends(struct link *l, const struct kl_transport *t, s
 
 static void make_link(struct link *l, const struct kl_transport *t)
 {
-    make_link_that_lends(l, t, 0);
+    make_link_with_zcopy(l, t, 0);
 }
 
 static void free_link(struct link *l)
@@ -56,8 +56,8 @@ static void free_link(struct link *l)
 static int end_of_pools(void **state)
 {
     (void)state;
-    kl_zcopy_offers_fini(&lender);
-    kl_zcopy_offers_fini(&borrower);
+    kl_zcopy_offers_fini(&sender_offers);
+    kl_zcopy_offers_fini(&receiver_offers);
     kl_common_fini(&sender);
     kl_common_fini(&receiver);
     return 0;
@@ -74,8 +74,8 @@ static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, 
 
     while (s != KL_DONE || r != KL_DONE) {
         enum kl_progress s_got = s, r_got = r;
-        if (s != KL_DONE) s_got = s = kl_message_send(&out, &l->tx, &lender);
-        if (r != KL_DONE) r_got = r = kl_message_recv(&in, &l->rx, &borrower, &rc);
+        if (s != KL_DONE) s_got = s = kl_message_send(&out, &l->tx, &sender_offers);
+        if (r != KL_DONE) r_got = r = kl_message_recv(&in, &l->rx, &receiver_offers, &rc);
         if (rc) return rc;
         if (s_got == KL_STALLED && r_got == KL_STALLED) return ncclInProgress;
     }
@@ -84,7 +84,7 @@ static ncclResult_t transfer(struct link *l, char *from, size_t sent, char *to, 
     return rc;
 }
 
-/* Around every limit: the step's line, a slot, lending, a pool's slot, all of the pool, the most that is lent. */
+/* Around every limit: the step's line, a slot, an offer, a pool's slot, all of the pool, the largest direct step. */
 static void messages_arrive_whole(void **state)
 {
     static const size_t sizes[] = {0,
@@ -227,10 +227,12 @@ static void a_send_that_is_done_has_let_go_of_its_buffer(void **state)
         make_link(&l, *t);
         memset(from, 5, *bytes);
         memset(to, 0, *bytes);
-        enum kl_progress got = kl_message_send(&out, &l.tx, &lender);
+        enum kl_progress got = kl_message_send(&out, &l.tx, &sender_offers);
         if (got == KL_DONE) memset(from, 6, *bytes);
-        assert_true(got == KL_DONE || (*t == &kl_transport_p2p && *bytes >= 4096)); /* lent: until it has been read */
-        while (kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE) kl_message_send(&out, &l.tx, &lender);
+        assert_true(got == KL_DONE ||
+                    (*t == &kl_transport_p2p && *bytes >= 4096)); /* read in place: until that is done */
+        while (kl_message_recv(&in, &l.rx, &receiver_offers, &rc) != KL_DONE)
+            kl_message_send(&out, &l.tx, &sender_offers);
         assert_int_equal(rc, ncclSuccess);
         for (size_t i = 0; i < *bytes; i++) assert_int_equal(to[i], 5);
         free_link(&l);
@@ -248,8 +250,8 @@ static void small_messages_are_copied(void **state)
     for (int more = 0; more <= 1; more++) {
         struct kl_message out = {.data = from, .bytes = sizeof from};
         struct link l;
-        make_link_that_lends(&l, &kl_transport_p2p, sizeof from + (size_t)more);
-        assert_int_equal(kl_message_send(&out, &l.tx, &lender), more ? KL_DONE : KL_MOVED);
+        make_link_with_zcopy(&l, &kl_transport_p2p, sizeof from + (size_t)more);
+        assert_int_equal(kl_message_send(&out, &l.tx, &sender_offers), more ? KL_DONE : KL_MOVED);
         kl_connector_revoke(&l.tx);
         free_link(&l);
     }
@@ -261,7 +263,7 @@ static void nt_stores_arrive(void **state)
 
     (void)state;
     for (size_t i = 0; i < MOST; i++) from[i] = (char)(i * 13 % 127);
-    borrower.nt = true;
+    receiver_offers.nt = true;
     FOR_EACH_CASE(t, transports)
     {
         struct link l;
@@ -271,7 +273,7 @@ static void nt_stores_arrive(void **state)
         assert_memory_equal(from, to + 1, MOST - 1);
         free_link(&l);
     }
-    borrower.nt = false;
+    receiver_offers.nt = false;
     free(from);
     free(to);
 }
@@ -289,8 +291,9 @@ static void a_poll_receives_a_piece_of_a_large_message(void **state)
     (void)state;
     memset(from, 9, BYTES);
     make_link(&l, &kl_transport_p2p);
-    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_MOVED);
-    for (; kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE; polls++) kl_message_send(&out, &l.tx, &lender);
+    assert_int_equal(kl_message_send(&out, &l.tx, &sender_offers), KL_MOVED);
+    for (; kl_message_recv(&in, &l.rx, &receiver_offers, &rc) != KL_DONE; polls++)
+        kl_message_send(&out, &l.tx, &sender_offers);
     assert_int_equal(rc, ncclSuccess);
     assert_true(polls >= 3);
     assert_memory_equal(from, to, BYTES);
@@ -317,14 +320,14 @@ static void an_empty_pool_blocks_no_message(void **state)
         memset(from[i], i + 1, BYTES);
         out[i] = (struct kl_message){.data = from[i], .bytes = BYTES};
         in[i] = (struct kl_message){.data = to[i], .bytes = BYTES};
-        kl_message_send(&out[i], &l[i].tx, &lender); /* the first ones take all slots */
+        kl_message_send(&out[i], &l[i].tx, &sender_offers); /* the first ones take all slots */
         assert_true(out[i].moved > 0);
     }
     for (int i = LINKS - 1; i >= 0; i--) { /* the last ones are received while the first wait */
         enum kl_progress got = KL_STALLED;
         while (got != KL_DONE) {
-            kl_message_send(&out[i], &l[i].tx, &lender);
-            got = kl_message_recv(&in[i], &l[i].rx, &borrower, &rc);
+            kl_message_send(&out[i], &l[i].tx, &sender_offers);
+            got = kl_message_recv(&in[i], &l[i].rx, &receiver_offers, &rc);
             assert_int_equal(rc, ncclSuccess);
             assert_int_not_equal(got, KL_STALLED);
         }
@@ -348,11 +351,11 @@ static void a_revoked_message_is_not_read(void **state)
 
     (void)state;
     make_link(&l, &kl_transport_p2p);
-    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_MOVED); /* lent, not yet read */
-    assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_STALLED);
+    assert_int_equal(kl_message_send(&out, &l.tx, &sender_offers), KL_MOVED); /* not yet read */
+    assert_int_equal(kl_message_send(&out, &l.tx, &sender_offers), KL_STALLED);
     kl_connector_revoke(&l.tx);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_STALLED); /* to get the reason */
+        assert_int_equal(kl_message_recv(&in, &l.rx, &receiver_offers, &rc), KL_STALLED); /* to get the reason */
     assert_int_equal(rc, ncclSuccess);
     assert_int_equal(in.moved, 0);
     free_link(&l);
@@ -371,105 +374,105 @@ static char *shareable(size_t bytes)
 }
 
 /* A sender's memory, its message, and the receiver. */
-struct loaned {
+struct offered_pair {
     struct link l;
     char *from, *to;
     struct kl_message out, in;
 };
 
-static void begin_loan(struct loaned *p)
+static void begin_mapped(struct offered_pair *p)
 {
-    *p = (struct loaned){.from = shareable(OFFERED), .to = calloc(1, OFFERED + 1)};
+    *p = (struct offered_pair){.from = shareable(OFFERED), .to = calloc(1, OFFERED + 1)};
     make_link(&p->l, &kl_transport_shm);
     for (size_t i = 0; i < OFFERED; i++) p->from[i] = (char)(i * 7 + i / 251);
     p->out = (struct kl_message){.data = p->from, .bytes = OFFERED};
     p->in = (struct kl_message){.data = p->to, .bytes = OFFERED};
 }
 
-static void end_loan(struct loaned *p)
+static void end_pair(struct offered_pair *p)
 {
     free_link(&p->l);
     assert_int_equal(kl_host_devices.free(p->from), ncclSuccess);
     free(p->to);
-    kl_zcopy_offers_fini(&lender);
-    kl_zcopy_offers_fini(&borrower);
-    lender.lending = (struct kl_zcopy_config){.maps = true};
-    lender.reads = false;
-    lender.select = NULL;
+    kl_zcopy_offers_fini(&sender_offers);
+    kl_zcopy_offers_fini(&receiver_offers);
+    sender_offers.zcopy = (struct kl_zcopy_config){.maps = true};
+    sender_offers.reads = false;
+    sender_offers.select = NULL;
 }
 
 static struct kl_select kernel_table; /* a table that says so */
 
 /* The same, in memory that the receiver does not map. */
-static void begin_read(struct loaned *p)
+static void begin_read(struct offered_pair *p)
 {
-    begin_loan(p);
+    begin_mapped(p);
     kl_select_make(&kernel_table,
                    &(struct kl_select_facts){.nranks = 2, .processes = true, .kernel = true, .kernel_always = true});
-    lender.select = &kernel_table;
-    lender.lending = (struct kl_zcopy_config){.reads = true, .process = 77};
-    kl_zcopy_offers_begin(&lender, OFFERED, 1, 1);
+    sender_offers.select = &kernel_table;
+    sender_offers.zcopy = (struct kl_zcopy_config){.reads = true, .process = 77};
+    kl_zcopy_offers_begin(&sender_offers, OFFERED, 1, 1);
 }
 
-static void (*const begin_either[])(struct loaned *) = {begin_loan, begin_read};
+static void (*const begin_either[])(struct offered_pair *) = {begin_mapped, begin_read};
 
-static enum kl_progress receive_some(struct loaned *p)
+static enum kl_progress receive_some(struct offered_pair *p)
 {
     ncclResult_t rc = ncclSuccess;
-    enum kl_progress got = kl_message_recv(&p->in, &p->l.rx, &borrower, &rc);
+    enum kl_progress got = kl_message_recv(&p->in, &p->l.rx, &receiver_offers, &rc);
 
     assert_int_equal(rc, ncclSuccess);
     return got;
 }
 
-static void receive_all(struct loaned *p)
+static void receive_all(struct offered_pair *p)
 {
-    while (receive_some(p) != KL_DONE) kl_message_send(&p->out, &p->l.tx, &lender);
-    while (kl_message_send(&p->out, &p->l.tx, &lender) != KL_DONE) continue;
+    while (receive_some(p) != KL_DONE) kl_message_send(&p->out, &p->l.tx, &sender_offers);
+    while (kl_message_send(&p->out, &p->l.tx, &sender_offers) != KL_DONE) continue;
     assert_memory_equal(p->from, p->to, OFFERED);
     assert_int_equal(p->to[OFFERED], 0);
 }
 
 static void mapped_memory_is_copied_once(void **state)
 {
-    struct loaned p;
+    struct offered_pair p;
 
     (void)state;
-    begin_loan(&p);
-    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    begin_mapped(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
     assert_int_equal(p.out.offered, OFFERED);
-    for (int i = 0; i < 3; i++) assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_STALLED);
+    for (int i = 0; i < 3; i++) assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_STALLED);
     receive_all(&p);
-    assert_true(p.out.lends);
-    end_loan(&p);
+    assert_true(p.out.accepted);
+    end_pair(&p);
 }
 
-static void other_memory_is_not_lent(void **state)
+static void other_memory_is_not_offered(void **state)
 {
-    struct loaned p;
+    struct offered_pair p;
 
     (void)state;
-    begin_loan(&p);
+    begin_mapped(&p);
     p.out.data = malloc(OFFERED);
     memcpy(p.out.data, p.from, OFFERED);
     receive_all(&p);
-    assert_false(p.out.lends);
+    assert_false(p.out.accepted);
     free(p.out.data);
     p.out = (struct kl_message){.data = p.from, .bytes = OFFERED};
     p.in = (struct kl_message){.data = p.to, .bytes = OFFERED};
-    lender.lending.maps = false;
+    sender_offers.zcopy.maps = false;
     receive_all(&p);
-    lender.lending.maps = true;
-    assert_false(p.out.lends);
-    end_loan(&p);
+    sender_offers.zcopy.maps = true;
+    assert_false(p.out.accepted);
+    end_pair(&p);
 }
 
 /* Memory that its sender seems to have freed in the meantime. */
-static void lose_what_is_lent(struct loaned *p)
+static void lose_offered_memory(struct offered_pair *p)
 {
-    struct kl_range_export_handle *ticket = (void *)((char *)(uintptr_t)kl_fifo_payload(&p->l.rx.rx) + 16);
+    struct kl_range_export_handle *exported = (void *)((char *)(uintptr_t)kl_fifo_payload(&p->l.rx.rx) + 16);
 
-    memset(ticket->handle, 0xff, sizeof ticket->handle);
+    memset(exported->handle, 0xff, sizeof exported->handle);
 }
 
 /* After so many refusals in a row the receiver is not asked any more. */
@@ -477,36 +480,36 @@ static void unmappable_memory_is_sent_otherwise(void **state)
 {
     (void)state;
     for (int lost = KL_ZCOPY_REFUSALS - 1; lost <= KL_ZCOPY_REFUSALS; lost++) {
-        struct loaned p;
-        begin_loan(&p);
+        struct offered_pair p;
+        begin_mapped(&p);
         for (int i = 0; i < lost + 2; i++) {
             const bool asks = i < KL_ZCOPY_REFUSALS || lost < KL_ZCOPY_REFUSALS;
             memset(p.to, 0, OFFERED);
             p.out = (struct kl_message){.data = p.from, .bytes = OFFERED};
             p.in = (struct kl_message){.data = p.to, .bytes = OFFERED};
-            assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+            assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
             assert_int_equal(p.out.offered != 0, asks);
-            if (i < lost) lose_what_is_lent(&p);
+            if (i < lost) lose_offered_memory(&p);
             receive_all(&p);
-            assert_int_equal(p.out.lends, asks && i >= lost);
+            assert_int_equal(p.out.accepted, asks && i >= lost);
         }
-        end_loan(&p);
+        end_pair(&p);
     }
 }
 
-static void lent_memory_can_be_revoked_at_any_time(void **state)
+static void offered_memory_can_be_revoked_at_any_time(void **state)
 {
     (void)state;
     FOR_EACH_CASE(begin, begin_either)
     for (int copied = 0; copied < 2; copied++) {
-        struct loaned p;
+        struct offered_pair p;
         (*begin)(&p);
-        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
         if (copied) assert_int_equal(receive_some(&p), KL_MOVED); /* a piece of it */
         kl_connector_revoke(&p.l.tx);                             /* does not wait */
         for (int i = 0; i < 3; i++) assert_int_equal(receive_some(&p), KL_STALLED);
         assert_false(p.in.ended);
-        end_loan(&p);
+        end_pair(&p);
     }
 }
 
@@ -526,23 +529,23 @@ static bool kernel_copies(const char *test)
 
 static void unmappable_memory_is_read_by_the_kernel(void **state)
 {
-    struct loaned p;
+    struct offered_pair p;
 
     (void)state;
     if (!kernel_copies(__func__)) return;
     begin_read(&p);
-    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
     assert_int_equal(p.out.offered, OFFERED);
     receive_all(&p);
-    assert_true(p.out.lends);
-    end_loan(&p);
+    assert_true(p.out.accepted);
+    end_pair(&p);
 }
 
 /* The peer seems to be another process, last seen too long ago. */
-static void change_lender(const struct loaned *p)
+static void change_lender(const struct offered_pair *p)
 {
-    lender.lending.process++;
-    if (borrower.peers) borrower.peers[p->l.rx.peer].seen.at = 0;
+    sender_offers.zcopy.process++;
+    if (receiver_offers.peers) receiver_offers.peers[p->l.rx.peer].seen.at = 0;
 }
 
 /* Before anything was read, or later. */
@@ -551,59 +554,59 @@ static void unreadable_memory_is_staged(void **state)
     (void)state;
     if (!kernel_copies(__func__)) return;
     for (int pieces = 0; pieces < 3; pieces++) {
-        struct loaned p;
+        struct offered_pair p;
         begin_read(&p);
-        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+        assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
         for (int i = 0; i < pieces; i++) assert_int_equal(receive_some(&p), KL_MOVED);
         change_lender(&p);
         assert_int_equal(receive_some(&p), KL_MOVED);
         assert_int_equal(p.in.moved + p.in.offered, 0);
         receive_all(&p);
-        assert_false(p.out.lends);
-        end_loan(&p);
+        assert_false(p.out.accepted);
+        end_pair(&p);
     }
 }
 
 static void a_send_that_need_not_wait_is_complete_before_its_receive(void **state)
 {
     enum { BYTES = STEPS * KL_POOL_SLOT_BYTES }; /* capacity of this link */
-    struct loaned p;
+    struct offered_pair p;
 
     (void)state;
     begin_read(&p);
     p.out.bytes = p.in.bytes = BYTES;
-    kl_zcopy_offers_begin(&lender, BYTES, 1, 0);
-    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_DONE);
+    kl_zcopy_offers_begin(&sender_offers, BYTES, 1, 0);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_DONE);
     while (receive_some(&p) != KL_DONE) continue;
     assert_memory_equal(p.from, p.to, BYTES);
-    end_loan(&p);
+    end_pair(&p);
 }
 
 static void a_receiver_that_left_is_not_waited_for(void **state)
 {
-    struct loaned p;
+    struct offered_pair p;
 
     (void)state;
-    begin_loan(&p);
-    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
+    begin_mapped(&p);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
     assert_false(kl_message_waits_for_departed(&p.out, &p.l.tx));
     kl_connector_leave(&p.l.rx);
     assert_true(kl_message_waits_for_departed(&p.out, &p.l.tx));
-    end_loan(&p);
+    end_pair(&p);
 }
 
-static void a_loan_of_another_size_is_refused(void **state)
+static void an_offer_of_another_size_is_refused(void **state)
 {
-    struct loaned p;
+    struct offered_pair p;
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
-    begin_loan(&p);
+    begin_mapped(&p);
     p.in.bytes--;
-    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &lender), KL_MOVED);
-    assert_int_equal(kl_message_recv(&p.in, &p.l.rx, &borrower, &rc), KL_DONE);
+    assert_int_equal(kl_message_send(&p.out, &p.l.tx, &sender_offers), KL_MOVED);
+    assert_int_equal(kl_message_recv(&p.in, &p.l.rx, &receiver_offers, &rc), KL_DONE);
     assert_int_equal(rc, ncclInvalidUsage);
-    end_loan(&p);
+    end_pair(&p);
 }
 
 /* ---- a rank that leaves ---- */
@@ -622,11 +625,11 @@ static void messages_sent_before_leaving_arrive(void **state)
         ncclResult_t rc = ncclSuccess;
         struct link l;
         make_link(&l, *t);
-        assert_int_equal(kl_message_send(&out, &l.tx, &lender), KL_DONE);
+        assert_int_equal(kl_message_send(&out, &l.tx, &sender_offers), KL_DONE);
         kl_connector_leave(&l.tx);
         kl_connector_free(&l.tx);
         assert_false(kl_message_waits_for_departed(&in, &l.rx));
-        assert_int_equal(kl_message_recv(&in, &l.rx, &borrower, &rc), KL_DONE);
+        assert_int_equal(kl_message_recv(&in, &l.rx, &receiver_offers, &rc), KL_DONE);
         assert_int_equal(rc, ncclSuccess);
         assert_memory_equal(from, to, *bytes);
         assert_true(kl_message_waits_for_departed(&next, &l.rx));
@@ -644,7 +647,7 @@ static void a_message_that_nobody_will_take_is_known(void **state)
         struct kl_message out = {.data = from, .bytes = MOST};
         struct link l;
         make_link(&l, *t);
-        kl_message_send(&out, &l.tx, &lender);
+        kl_message_send(&out, &l.tx, &sender_offers);
         assert_false(kl_message_waits_for_departed(&out, &l.tx));
         kl_connector_leave(&l.rx);
         assert_true(kl_message_waits_for_departed(&out, &l.tx));
@@ -659,11 +662,11 @@ static void a_message_that_nobody_will_take_is_known(void **state)
 enum { MESSAGES = 400 };
 
 /* The fifo is mapped here twice; a thread sanitizer does not see that both maps are the same memory, which orders the
- * accesses to lent memory. */
+ * accesses to zero-copy memory. */
 #ifdef __SANITIZE_THREAD__
-#define LENDS false
+#define OFFERS false
 #else
-#define LENDS true
+#define OFFERS true
 #endif
 
 static size_t bytes_of(int i)
@@ -681,7 +684,7 @@ static void *send_all(void *arg)
     for (int i = 0; i < MESSAGES; i++) {
         struct kl_message out = {.data = (char *)data, .bytes = bytes_of(i)};
         memset(data, i, bytes_of(i));
-        while (kl_message_send(&out, &l->tx, &lender) != KL_DONE) sched_yield();
+        while (kl_message_send(&out, &l->tx, &sender_offers) != KL_DONE) sched_yield();
     }
     assert_int_equal(kl_host_devices.free(data), ncclSuccess);
     return NULL;
@@ -692,7 +695,7 @@ static void messages_between_threads_keep_their_order(void **state)
     unsigned char *data = malloc(300000);
 
     (void)state;
-    lender.lending.maps = LENDS;
+    sender_offers.zcopy.maps = OFFERS;
     FOR_EACH_CASE(t, transports)
     {
         pthread_t thread;
@@ -702,14 +705,14 @@ static void messages_between_threads_keep_their_order(void **state)
         for (int i = 0; i < MESSAGES; i++) {
             struct kl_message in = {.data = (char *)data, .bytes = bytes_of(i)};
             ncclResult_t rc = ncclSuccess;
-            while (kl_message_recv(&in, &l.rx, &borrower, &rc) != KL_DONE) sched_yield();
+            while (kl_message_recv(&in, &l.rx, &receiver_offers, &rc) != KL_DONE) sched_yield();
             assert_int_equal(rc, ncclSuccess);
             for (size_t k = 0; k < bytes_of(i); k++) assert_int_equal(data[k], (unsigned char)i);
         }
         pthread_join(thread, NULL);
         free_link(&l);
     }
-    lender.lending.maps = true;
+    sender_offers.zcopy.maps = true;
     free(data);
 }
 
@@ -727,14 +730,14 @@ int main(void)
         cmocka_unit_test(an_empty_pool_blocks_no_message),
         cmocka_unit_test(a_revoked_message_is_not_read),
         cmocka_unit_test(mapped_memory_is_copied_once),
-        cmocka_unit_test(other_memory_is_not_lent),
+        cmocka_unit_test(other_memory_is_not_offered),
         cmocka_unit_test(unmappable_memory_is_sent_otherwise),
-        cmocka_unit_test(lent_memory_can_be_revoked_at_any_time),
+        cmocka_unit_test(offered_memory_can_be_revoked_at_any_time),
         cmocka_unit_test(unmappable_memory_is_read_by_the_kernel),
         cmocka_unit_test(unreadable_memory_is_staged),
         cmocka_unit_test(a_send_that_need_not_wait_is_complete_before_its_receive),
         cmocka_unit_test(a_receiver_that_left_is_not_waited_for),
-        cmocka_unit_test(a_loan_of_another_size_is_refused),
+        cmocka_unit_test(an_offer_of_another_size_is_refused),
         cmocka_unit_test(messages_sent_before_leaving_arrive),
         cmocka_unit_test(a_message_that_nobody_will_take_is_known),
         cmocka_unit_test(messages_between_threads_keep_their_order),

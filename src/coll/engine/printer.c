@@ -23,7 +23,7 @@ static void print_connector(const struct kl_printer *to, const char *what, const
 }
 
 void kl_print_operation(const struct kl_printer *to, const char *algorithm, int channel, int waits_for,
-                        const struct kl_edges *links)
+                        const struct kl_edges *edges)
 {
     char what[32];
 
@@ -32,8 +32,8 @@ void kl_print_operation(const struct kl_printer *to, const char *algorithm, int 
         kl_print_line(to, "%s: %s, waits for nobody", what, algorithm);
     else
         kl_print_line(to, "%s: %s, waits for rank %d", what, algorithm, waits_for);
-    for (int i = 0; i < links->nrecv; i++) print_connector(to, what, links->recv[i]);
-    for (int i = 0; i < links->nsend; i++) print_connector(to, what, links->send[i]);
+    for (int i = 0; i < edges->nrecv; i++) print_connector(to, what, edges->recv[i]);
+    for (int i = 0; i < edges->nsend; i++) print_connector(to, what, edges->send[i]);
 }
 
 void kl_print_message(const struct kl_printer *to, bool sends, int peer, const struct kl_message *message,

@@ -16,7 +16,7 @@ void kl_print_line(const struct kl_printer *to, const char *fmt, ...) __attribut
 
 /** Print an operation on a channel, which waits for a rank (-1: for none), and the state of its connectors. */
 void kl_print_operation(const struct kl_printer *to, const char *algorithm, int channel, int waits_for,
-                        const struct kl_edges *links);
+                        const struct kl_edges *edges);
 
 /** Print a send to a peer, or a receive from it. `connector`: NULL: none yet. */
 void kl_print_message(const struct kl_printer *to, bool sends, int peer, const struct kl_message *message,

@@ -44,23 +44,23 @@ static void end_link(const struct kl_connector *c)
 /* ---- collectives ---- */
 
 void kl_exec_profile_begin(struct kl_exec_profile *p, int channel, const struct kl_algorithm *a, void *op,
-                           struct kl_edges *links, const struct kl_channel_work *share)
+                           struct kl_edges *edges, const struct kl_channel_work *share)
 {
     const struct kl_profile_descr kernel = {
         .type = KL_PROFILE_KERNEL_CH, .parent = p->parent, .channel = channel, .timer = kl_now_ns()};
     struct kl_pipeline_steps steps;
 
     kl_profile_start(p->profiler, &kernel, &p->kernel[channel]);
-    if (!a->schedule[share->func] || !links->moved_here) return;
+    if (!a->schedule[share->func] || !edges->moved_here) return;
     kl_pipeline_count(op, &steps);
-    for (int i = 0; i < links->nsend; i++) begin_link(p->profiler, p->parent, links->send[i], channel, steps.send[i]);
-    for (int i = 0; i < links->nrecv; i++) begin_link(p->profiler, p->parent, links->recv[i], channel, steps.recv[i]);
+    for (int i = 0; i < edges->nsend; i++) begin_link(p->profiler, p->parent, edges->send[i], channel, steps.send[i]);
+    for (int i = 0; i < edges->nrecv; i++) begin_link(p->profiler, p->parent, edges->recv[i], channel, steps.recv[i]);
 }
 
-void kl_exec_profile_end(struct kl_exec_profile *p, int channel, const struct kl_edges *links)
+void kl_exec_profile_end(struct kl_exec_profile *p, int channel, const struct kl_edges *edges)
 {
-    for (int i = 0; i < links->nsend; i++) end_link(links->send[i]);
-    for (int i = 0; i < links->nrecv; i++) end_link(links->recv[i]);
+    for (int i = 0; i < edges->nsend; i++) end_link(edges->send[i]);
+    for (int i = 0; i < edges->nrecv; i++) end_link(edges->recv[i]);
     kl_profile_state(&p->kernel[channel], KL_PROFILE_KERNEL_CH_STOP, kl_now_ns());
     kl_profile_stop(&p->kernel[channel]);
 }

@@ -10,13 +10,13 @@
 
 /** The plan of a collective; the same on every rank. */
 struct kl_choice {
-    uint8_t algorithm; /* row of kl_algorithms */
-    uint8_t proto;     /* enum kl_proto */
-    bool mapped : 1;   /* Mapped is tried before it */
-    bool messages : 1; /* for an all-to-all: it runs as messages, not by the algorithm */
-    bool by_tuner : 1; /* a tuner (graph/tuner.h) has chosen algorithm and protocol, not the model */
-    float time_us;     /* the tuning model's expectation */
-    struct kl_partition cut;
+    uint8_t algorithm;    /* row of kl_algorithms */
+    uint8_t proto;        /* enum kl_proto */
+    bool peer_direct : 1; /* shown as Mapped: tried before it */
+    bool messages : 1;    /* for an all-to-all: it runs as messages, not by the algorithm */
+    bool by_tuner : 1;    /* a tuner (graph/tuner.h) has chosen algorithm and protocol, not the model */
+    float time_us;        /* the tuning model's expectation */
+    struct kl_partition partition;
 };
 
 /** The arguments of a call. */

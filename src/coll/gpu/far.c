@@ -7,7 +7,7 @@
 
 enum { PAGE = 4096, RELEASED = 1 << 30 };
 
-/* ---- the common memory: words for GPUs, in whole pages, then cards ---- */
+/* ---- the common memory: words for GPUs, in whole pages, then posts ---- */
 
 static size_t words(int nranks)
 {
@@ -25,7 +25,7 @@ size_t kl_gpu_far_bytes(int nranks)
 {
     const size_t n = (size_t)nranks;
 
-    return PAGE + word_bytes(nranks) + n * KL_GPU_CARDS * sizeof(struct kl_gpu_card) +
+    return PAGE + word_bytes(nranks) + n * KL_GPU_POSTS * sizeof(struct kl_gpu_post) +
            n * n * sizeof(struct kl_gpu_mail);
 }
 
@@ -96,9 +96,9 @@ struct kl_gpu_mail *kl_gpu_mail_of(const struct kl_gpu_far *far, int from, int t
     return &far->mail[from * far->nranks + to];
 }
 
-static struct kl_gpu_card *card_of(const struct kl_gpu_far *far, int rank, uint64_t number)
+static struct kl_gpu_post *post_of(const struct kl_gpu_far *far, int rank, uint64_t number)
 {
-    return &far->card[rank * KL_GPU_CARDS + (int)(number % KL_GPU_CARDS)];
+    return &far->post[rank * KL_GPU_POSTS + (int)(number % KL_GPU_POSTS)];
 }
 
 /* ---- life ---- */
@@ -142,8 +142,8 @@ static ncclResult_t fill(struct kl_gpu_far *far, const int32_t *process, void *m
     char *page = (char *)(((uintptr_t)memory + PAGE - 1) / PAGE * PAGE);
 
     far->word = (_Atomic uint32_t *)(void *)page;
-    far->card = (struct kl_gpu_card *)(void *)(page + word_bytes(far->nranks));
-    far->mail = (struct kl_gpu_mail *)(void *)(far->card + n * KL_GPU_CARDS);
+    far->post = (struct kl_gpu_post *)(void *)(page + word_bytes(far->nranks));
+    far->mail = (struct kl_gpu_mail *)(void *)(far->post + n * KL_GPU_POSTS);
     far->process = malloc(n * sizeof *far->process);
     far->task = calloc(n, sizeof *far->task);
     far->redop = calloc(n, sizeof *far->redop);
@@ -199,32 +199,32 @@ void kl_gpu_far_free(struct kl_gpu_team *team, bool failed)
     team->far = NULL;
 }
 
-/* ---- tickets ---- */
+/* ---- export handles ---- */
 
-bool kl_gpu_far_ticket(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_ticket *ticket)
+bool kl_gpu_far_export(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_export_handle *exported)
 {
     static const int attributes[] = {KL_CU_POINTER_BUFFER_ID, KL_CU_POINTER_IS_LEGACY};
     const uint64_t at = (uint64_t)(uintptr_t)ptr;
     uint64_t capable = 0; /* a boolean: the driver may write one byte or four */
-    void *values[] = {&ticket->id, &capable};
+    void *values[] = {&exported->id, &capable};
     size_t bytes;
 
     if (c->driver->cuPointerGetAttributes(2, attributes, values, at) || !capable ||
-        c->driver->cuMemGetAddressRange(&ticket->base, &bytes, at) ||
-        c->driver->cuIpcGetMemHandle(&ticket->handle, ticket->base))
+        c->driver->cuMemGetAddressRange(&exported->base, &bytes, at) ||
+        c->driver->cuIpcGetMemHandle(&exported->handle, exported->base))
         return false;
-    ticket->offset = at - ticket->base;
+    exported->offset = at - exported->base;
     return true;
 }
 
-ncclResult_t kl_gpu_far_ticket_of(const struct kl_cuda_context *c, const struct kl_gpu_op *op,
+ncclResult_t kl_gpu_far_export_of(const struct kl_cuda_context *c, const struct kl_gpu_op *op,
                                   const struct kl_gpu_buffer *buffer, enum kl_gpu_buffer_kind kind,
-                                  struct kl_gpu_ticket *ticket)
+                                  struct kl_gpu_export_handle *exported)
 {
     const void *ptr = op->stage[kind].bytes ? (const void *)(uintptr_t)op->stage[kind].at : buffer->ptr;
 
-    ticket->base = 0;
-    if (!buffer->bytes || kl_gpu_far_ticket(c, ptr, ticket)) return ncclSuccess;
+    exported->base = 0;
+    if (!buffer->bytes || kl_gpu_far_export(c, ptr, exported)) return ncclSuccess;
     return KL_FAIL(ncclInvalidArgument, "%s of rank %d: %s at %p: other processes cannot map this memory",
                    kl_func_info[op->task->func].name, op->call->rank, buffer->name, buffer->ptr);
 }
@@ -241,7 +241,7 @@ static bool drop_import(const struct kl_gpu_team *team, struct kl_gpu_import *m)
 
 /* The import of an allocation; NULL: none. One of memory that was freed since, and given out again, is closed. */
 static struct kl_gpu_import *find_import(struct kl_gpu_team *team, const struct kl_gpu_worker *w, int process,
-                                         const struct kl_gpu_ticket *t)
+                                         const struct kl_gpu_export_handle *t)
 {
     for (int i = 0; i < KL_GPU_IMPORTS; i++) {
         struct kl_gpu_import *m = &team->far->import[i];
@@ -267,7 +267,7 @@ static struct kl_gpu_import *find_place(struct kl_gpu_team *team)
 }
 
 /* Another thread may capture in a mode that forbids mapping memory, which is no part of any graph. */
-static int map_memory(const struct kl_cuda_driver *driver, const struct kl_gpu_ticket *t, uint64_t *at)
+static int map_memory(const struct kl_cuda_driver *driver, const struct kl_gpu_export_handle *t, uint64_t *at)
 {
     int mode = KL_CU_CAPTURE_RELAXED;
 
@@ -278,7 +278,7 @@ static int map_memory(const struct kl_cuda_driver *driver, const struct kl_gpu_t
 }
 
 static ncclResult_t open_import(struct kl_gpu_team *team, const struct kl_gpu_worker *w, int rank,
-                                const struct kl_gpu_ticket *t, struct kl_gpu_import **out)
+                                const struct kl_gpu_export_handle *t, struct kl_gpu_import **out)
 {
     struct kl_gpu_import *m = find_place(team);
     uint64_t at;
@@ -298,7 +298,7 @@ static ncclResult_t open_import(struct kl_gpu_team *team, const struct kl_gpu_wo
 }
 
 ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_worker *w, int rank,
-                               const struct kl_gpu_ticket *t, void **ptr)
+                               const struct kl_gpu_export_handle *t, void **ptr)
 {
     struct kl_gpu_import *m = t->base ? find_import(team, w, team->far->process[rank], t) : NULL;
 
@@ -312,7 +312,8 @@ ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_wor
 
 /* ---- collectives ---- */
 
-static ncclResult_t write_tickets(const struct kl_gpu_team *team, const struct kl_gpu_op *op, struct kl_gpu_ticket *to)
+static ncclResult_t export_buffers(const struct kl_gpu_team *team, const struct kl_gpu_op *op,
+                                   struct kl_gpu_export_handle *to)
 {
     const int rank = op->call->rank;
     struct kl_gpu_buffer b[KL_GPU_BUFFERS];
@@ -320,7 +321,7 @@ static ncclResult_t write_tickets(const struct kl_gpu_team *team, const struct k
     kl_gpu_buffers_of(op->task, rank, team->nranks, b);
     for (int i = 0; i < KL_GPU_BUFFERS; i++) {
         if (!team->far->is_used) b[i].bytes = 0;
-        KL_TRY(kl_gpu_far_ticket_of(team->worker[team->worker_of[rank]].context, op, &b[i], (enum kl_gpu_buffer_kind)i,
+        KL_TRY(kl_gpu_far_export_of(team->worker[team->worker_of[rank]].context, op, &b[i], (enum kl_gpu_buffer_kind)i,
                                     &to[i]));
     }
     return ncclSuccess;
@@ -329,21 +330,21 @@ static ncclResult_t write_tickets(const struct kl_gpu_team *team, const struct k
 static ncclResult_t publish_rank(struct kl_gpu_team *team, int rank, uint64_t number)
 {
     const struct kl_task *t = team->first[rank]->task;
-    struct kl_gpu_card *card = card_of(team->far, rank, number);
+    struct kl_gpu_post *post = post_of(team->far, rank, number);
 
-    card->task = *t;
-    card->call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
-    if (t->limits) card->call = kl_call_configured(card->call, t->limits);
-    if (t->redop) card->redop = *t->redop;
-    card->captured = team->first[rank]->call->capture != 0;
-    KL_TRY(write_tickets(team, team->first[rank], card->buffer));
-    kl_store_release(&card->number, number); /* pairs with kl_gpu_far_has_come */
+    post->task = *t;
+    post->call = kl_call_of(t->func, t->type, kl_task_op_code(t), t->peer, t->count, t->number);
+    if (t->limits) post->call = kl_call_configured(post->call, t->limits);
+    if (t->redop) post->redop = *t->redop;
+    post->captured = team->first[rank]->call->capture != 0;
+    KL_TRY(export_buffers(team, team->first[rank], post->buffer));
+    kl_store_release(&post->number, number); /* pairs with kl_gpu_far_has_come */
     return ncclSuccess;
 }
 
 static ncclResult_t publish(struct kl_gpu_team *team)
 {
-    const struct kl_cuda_context *c = team->worker[team->seat].context;
+    const struct kl_cuda_context *c = team->worker[team->leader].context;
     ncclResult_t rc = ncclSuccess;
 
     KL_TRY(kl_cuda_enter(c));
@@ -358,7 +359,7 @@ bool kl_gpu_far_has_come(const struct kl_gpu_team *team, int rank)
 {
     const uint64_t number = team->far->number + 1;
 
-    return kl_load_acquire(&card_of(team->far, rank, number)->number) == number;
+    return kl_load_acquire(&post_of(team->far, rank, number)->number) == number;
 }
 
 ncclResult_t kl_gpu_far_meet(struct kl_gpu_team *team, bool *there)
@@ -370,7 +371,7 @@ ncclResult_t kl_gpu_far_meet(struct kl_gpu_team *team, bool *there)
     for (int r = 0; r < team->nranks; r++) {
         if (!kl_gpu_is_far(team, r)) continue;
         if (!kl_gpu_far_has_come(team, r)) return ncclSuccess;
-        far->current[r] = card_of(far, r, far->number + 1);
+        far->current[r] = post_of(far, r, far->number + 1);
     }
     *there = true;
     return ncclSuccess;

@@ -21,27 +21,27 @@
 #include <stdalign.h>
 
 enum {
-    KL_GPU_CARDS = 2,
+    KL_GPU_POSTS = 2,
     KL_GPU_IMPORTS = 256,
     KL_GPU_CAPTURED_WORDS = 1 << 17, /* of captured collectives, and */
     KL_GPU_CAPTURED_MESSAGES = 1024, /* captured messages of a rank, for the life of a communicator */
 };
 
 /** A buffer for other processes. */
-struct kl_gpu_ticket {
+struct kl_gpu_export_handle {
     struct kl_cu_ipc_handle handle;
     uint64_t base, id; /* in its process: the allocation's address, and its number; base 0: there is no buffer */
     uint64_t offset;
 };
 
 /** A rank's call of a collective. */
-struct kl_gpu_card {
+struct kl_gpu_post {
     alignas(KL_LINE) _Atomic uint64_t number; /* of the collective, when the rest is there */
     struct kl_task task;                      /* its addresses mean nothing elsewhere */
     struct kl_redop redop;
     struct kl_call call;
     bool captured;
-    struct kl_gpu_ticket buffer[KL_GPU_BUFFERS]; /* send, receive, factor */
+    struct kl_gpu_export_handle buffer[KL_GPU_BUFFERS]; /* send, receive, factor */
 };
 
 /** Messages of one rank to another. The n-th is posted, then taken. */
@@ -50,7 +50,7 @@ struct kl_gpu_mail {
     uint64_t signature;
     int word; /* that says that the data are ready; the next one: they were taken */
     bool captured;
-    struct kl_gpu_ticket buffer;
+    struct kl_gpu_export_handle buffer;
 };
 
 /** Memory of another process that a worker's context has mapped. */
@@ -77,10 +77,10 @@ struct kl_gpu_far {
     int32_t *process;       /* by rank */
     _Atomic uint32_t *word; /* as the CPU sees it */
     uint64_t word_at;       /* as the GPUs do */
-    struct kl_gpu_card *card;
+    struct kl_gpu_post *post;
     struct kl_gpu_mail *mail;
     uint64_t number;        /* of collectives that were submitted */
-    bool published;         /* the next one's cards */
+    bool published;         /* the next one's posts */
     int captured;           /* words of captured collectives in use */
     int sent[KL_JOB_RANKS]; /* by rank: captured messages */
     bool is_used;           /* GPUs that other processes submit to use the buffers of this one's collectives */
@@ -90,7 +90,7 @@ struct kl_gpu_far {
     struct kl_task *task;               /* by rank: of other processes' ranks, for the GPU that is looked at */
     struct kl_redop *redop;             /* by rank */
     struct kl_gpu_op *op;               /* by rank */
-    const struct kl_gpu_card **current; /* by rank: the card of the collective that is being submitted */
+    const struct kl_gpu_post **current; /* by rank: the post of the collective that is being submitted */
 };
 
 /** Bytes that the processes share for `nranks` ranks; zeroed at first. */
@@ -121,16 +121,16 @@ ncclResult_t kl_gpu_far_meet(struct kl_gpu_team *team, bool *there);
 ncclResult_t kl_gpu_far_look(struct kl_gpu_team *team, const struct kl_gpu_worker *worker, struct kl_gpu_op **op);
 
 /** A buffer of this process for others; false: they cannot map this memory. */
-bool kl_gpu_far_ticket(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_ticket *ticket);
+bool kl_gpu_far_export(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_export_handle *exported);
 
 /** The same of an operation's buffer, or of its stage; base 0: it is not used. */
-ncclResult_t kl_gpu_far_ticket_of(const struct kl_cuda_context *c, const struct kl_gpu_op *op,
+ncclResult_t kl_gpu_far_export_of(const struct kl_cuda_context *c, const struct kl_gpu_op *op,
                                   const struct kl_gpu_buffer *buffer, enum kl_gpu_buffer_kind kind,
-                                  struct kl_gpu_ticket *ticket);
+                                  struct kl_gpu_export_handle *exported);
 
 /** The worker's address of a buffer of a rank's process. */
 ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_worker *worker, int rank,
-                               const struct kl_gpu_ticket *ticket, void **ptr);
+                               const struct kl_gpu_export_handle *exported, void **ptr);
 
 struct kl_gpu_mail *kl_gpu_mail_of(const struct kl_gpu_far *far, int from, int to);
 

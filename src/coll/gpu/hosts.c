@@ -105,7 +105,7 @@ void kl_gpu_hosts_release(struct kl_gpu_hosts *h)
         if (h->member[r].gate) kl_gpu_gate_release(h->member[r].gate);
 }
 
-ncclResult_t kl_gpu_hosts_synchronize(const struct kl_gpu_hosts *h)
+static ncclResult_t synchronize(const struct kl_gpu_hosts *h)
 {
     for (int r = 0; r < h->nranks; r++)
         if (h->member[r].gate) KL_TRY(kl_gpu_gate_synchronize(h->member[r].gate));
@@ -123,7 +123,7 @@ bool kl_gpu_hosts_leave(struct kl_gpu_hosts *h, bool failed, const char *text)
     const bool last = !--h->refs;
     pthread_mutex_unlock(&h->lock);
     if (!last) return false;
-    if (!h->failed) (void)kl_gpu_hosts_synchronize(h);
+    if (!h->failed) (void)synchronize(h);
     free_hosts(h);
     return true;
 }

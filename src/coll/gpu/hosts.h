@@ -47,6 +47,4 @@ void kl_gpu_hosts_arrive(struct kl_gpu_hosts *hosts, int rank, struct kl_gpu_rou
 ncclResult_t kl_gpu_hosts_wait(struct kl_gpu_hosts *hosts, int rank, _Atomic uint32_t *stop,
                                const struct kl_gpu_limits *limits);
 
-ncclResult_t kl_gpu_hosts_synchronize(const struct kl_gpu_hosts *hosts);
-
 #endif

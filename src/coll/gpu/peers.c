@@ -29,7 +29,7 @@ static const char *const outcomes[OUTCOMES] = {
 /** A GPU's memory for the test. */
 struct probe {
     _Atomic uint32_t there; /* 1, or 2: it is not to be had */
-    struct kl_gpu_ticket ticket;
+    struct kl_gpu_export_handle exported;
 };
 
 struct board {
@@ -133,7 +133,7 @@ static ncclResult_t start_probe(struct test *t, int number)
     fill(pattern, number);
     if (!copy(w, section(t->at[number], number), (uint64_t)(uintptr_t)pattern, PATTERN))
         return KL_FAIL(ncclUnhandledCudaError, "device %d: a copy has not ended in %d ms", c->device, KL_GPU_PEERS_MS);
-    const bool there = !t->team->far || kl_gpu_far_ticket(c, (const void *)(uintptr_t)t->at[number], &p->ticket);
+    const bool there = !t->team->far || kl_gpu_far_export(c, (const void *)(uintptr_t)t->at[number], &p->exported);
     kl_store_release(&p->there, there ? 1 : 2); /* pairs with reach */
     return ncclSuccess;
 }
@@ -152,8 +152,8 @@ static uint64_t reach(struct test *t, int from, int to, bool *imported)
         return possible ? t->at[to] : 0;
     }
     if (!await(t, &p->there, 1) || kl_load_relaxed(&p->there) != 1) return 0;
-    *imported = !w->context->driver->cuIpcOpenMemHandle(&at, p->ticket.handle, KL_CU_IPC_PEER_ACCESS);
-    return *imported ? at + p->ticket.offset : 0;
+    *imported = !w->context->driver->cuIpcOpenMemHandle(&at, p->exported.handle, KL_CU_IPC_PEER_ACCESS);
+    return *imported ? at + p->exported.offset : 0;
 }
 
 static int launch_copy(const struct kl_gpu_worker *w, uint64_t to, uint64_t from)
@@ -188,7 +188,7 @@ static void test_path(struct test *t, int from, int to)
     const enum outcome outcome = there ? use(t, from, to, there) : NO_ACCESS;
 
     if (imported && !t->leaks)
-        (void)t->team->worker[from].context->driver->cuIpcCloseMemHandle(there - t->board->probe[to].ticket.offset);
+        (void)t->team->worker[from].context->driver->cuIpcCloseMemHandle(there - t->board->probe[to].exported.offset);
     kl_store_release(&t->board->path[from][to], outcome); /* pairs with verify */
 }
 
@@ -292,11 +292,11 @@ static ncclResult_t test(struct test *t, int nprocesses, bool *work)
 
 ncclResult_t kl_gpu_peers_test(struct kl_gpu_team *team, int nprocesses, void *board, bool *work)
 {
-    const uint64_t patience = (uint64_t)KL_GPU_PEERS_MS * (uint64_t)team->nworkers;
+    const uint64_t timeout_ms = (uint64_t)KL_GPU_PEERS_MS * (uint64_t)team->nworkers;
     struct board *own = board ? NULL : calloc(1, sizeof *own);
-    struct test t = {.team = team, .board = board ? board : own, .deadline = kl_deadline_in_ms(patience)};
+    struct test t = {.team = team, .board = board ? board : own, .deadline = kl_deadline_in_ms(timeout_ms)};
     int mode = KL_CU_CAPTURE_RELAXED;
-    const struct kl_cuda_driver *driver = team->worker[team->seat].context->driver;
+    const struct kl_cuda_driver *driver = team->worker[team->leader].context->driver;
 
     *work = false;
     if (!t.board) return KL_NOMEM("the test of P2P");

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "coll/gpu/mover.h"
 #include "coll/gpu/relay_memory.h"
-#include "coll/gpu/submit.h"
+#include "coll/gpu/order.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static ncclResult_t fill_lane(struct kl_gpu_team *team, struct kl_gpu_worker *w)
     KL_TRY(create_stream(w->context, &l->down));
     KL_TRY(create_event(w->context, &l->came));
     for (int i = 0; i < SLOTS; i++) KL_TRY(create_event(w->context, &l->gone[i]));
-    if (number_of(team, w) != team->seat) return ncclSuccess;
+    if (number_of(team, w) != team->leader) return ncclSuccess;
     KL_TRY(create_stream(w->context, &team->relay->meet));
     KL_TRY(create_event(w->context, &team->relay->in));
     KL_TRY(create_event(w->context, &team->relay->reduced));
@@ -156,15 +156,15 @@ static void free_lane(struct kl_gpu_team *team, struct kl_gpu_worker *w)
     struct kl_gpu_relay *r = team->relay;
     struct lane *l = lane_of(team, w);
     kl_cu_event own[] = {l->came, l->gone[0], l->gone[1]}, seats[] = {r->in, r->reduced, r->pulled[0], r->pulled[1]};
-    const bool seat = number_of(team, w) == team->seat;
+    const bool leader = number_of(team, w) == team->leader;
 
     if (kl_cuda_enter(w->context)) return;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (own[i]) (void)driver->cuEventDestroy(own[i]);
-    for (size_t i = 0; seat && i < sizeof seats / sizeof *seats; i++)
+    for (size_t i = 0; leader && i < sizeof seats / sizeof *seats; i++)
         if (seats[i]) (void)driver->cuEventDestroy(seats[i]);
     if (l->down) (void)driver->cuStreamDestroy(l->down);
-    if (seat && r->meet) (void)driver->cuStreamDestroy(r->meet);
+    if (leader && r->meet) (void)driver->cuStreamDestroy(r->meet);
     kl_cuda_leave(w->context);
 }
 
@@ -175,7 +175,7 @@ void kl_gpu_relay_free(struct kl_gpu_team *team, bool failed)
     if (!r) return;
     for (int i = 0; i < team->nworkers; i++)
         if (team->worker[i].context) free_lane(team, &team->worker[i]);
-    kl_relay_memory_free(&r->memory, team->worker[team->seat].context, failed);
+    kl_relay_memory_free(&r->memory, team->worker[team->leader].context, failed);
     free(r->task);
     free(r->op);
     free(r->ops);
@@ -222,33 +222,33 @@ static ncclResult_t wait_word(const struct kl_gpu_worker *w, kl_cu_stream stream
 }
 
 /* All processes come to this step of a call: by numbers. */
-static ncclResult_t meet_processes(struct kl_gpu_relay *r, const struct kl_gpu_worker *seat)
+static ncclResult_t meet_processes(struct kl_gpu_relay *r, const struct kl_gpu_worker *leader)
 {
     uint64_t at;
 
-    KL_TRY(kl_relay_block(&r->memory, seat->context->driver, KL_RELAY_WORDS, &at));
+    KL_TRY(kl_relay_block(&r->memory, leader->context->driver, KL_RELAY_WORDS, &at));
     r->step++;
-    KL_TRY(write_word(seat, r->meet, at + 4 * (uint64_t)r->own, r->step));
+    KL_TRY(write_word(leader, r->meet, at + 4 * (uint64_t)r->own, r->step));
     for (int p = 0; p < r->nprocesses; p++)
-        if (p != r->own) KL_TRY(wait_word(seat, r->meet, at + 4 * (uint64_t)p, r->step, KL_CU_WAIT_AT_LEAST));
+        if (p != r->own) KL_TRY(wait_word(leader, r->meet, at + 4 * (uint64_t)p, r->step, KL_CU_WAIT_AT_LEAST));
     return ncclSuccess;
 }
 
 /* The same in a graph: a word from each to each, which is set to 1, and back. */
-static ncclResult_t meet_in_graphs(struct kl_gpu_relay *r, const struct kl_gpu_worker *seat)
+static ncclResult_t meet_in_graphs(struct kl_gpu_relay *r, const struct kl_gpu_worker *leader)
 {
     const int n = r->nprocesses;
     uint64_t at;
 
-    KL_TRY(kl_relay_block(&r->memory, seat->context->driver, KL_RELAY_WORDS_OF_GRAPHS, &at));
+    KL_TRY(kl_relay_block(&r->memory, leader->context->driver, KL_RELAY_WORDS_OF_GRAPHS, &at));
     at += 4 * (uint64_t)r->captured;
     for (int p = 0; p < n; p++)
-        if (p != r->own) KL_TRY(write_word(seat, r->meet, at + 4 * (uint64_t)(r->own * n + p), 1));
+        if (p != r->own) KL_TRY(write_word(leader, r->meet, at + 4 * (uint64_t)(r->own * n + p), 1));
     for (int p = 0; p < n; p++) {
         const uint64_t word = at + 4 * (uint64_t)(p * n + r->own);
         if (p == r->own) continue;
-        KL_TRY(wait_word(seat, r->meet, word, 1, KL_CU_WAIT_EQUAL));
-        KL_TRY(write_word(seat, r->meet, word, 0));
+        KL_TRY(wait_word(leader, r->meet, word, 1, KL_CU_WAIT_EQUAL));
+        KL_TRY(write_word(leader, r->meet, word, 0));
     }
     r->captured += n * n;
     return ncclSuccess;
@@ -278,25 +278,25 @@ static ncclResult_t down_comes(struct move *m, struct kl_gpu_worker *w)
     return record(w, lane_of(m->team, w)->came, lane_of(m->team, w)->down);
 }
 
-static ncclResult_t meet_on_seat(struct move *m, const struct kl_gpu_worker *seat, kl_cu_event event)
+static ncclResult_t meet_on_seat(struct move *m, const struct kl_gpu_worker *leader, kl_cu_event event)
 {
     struct kl_gpu_relay *r = m->relay;
 
     for (int i = 0; i < m->team->nworkers; i++)
-        if (m->team->worker[i].context) KL_TRY(wait_for(seat, r->meet, r->lane[i].came));
-    if (r->nprocesses > 1) KL_TRY(m->team->capture ? meet_in_graphs(r, seat) : meet_processes(r, seat));
-    return record(seat, event, r->meet);
+        if (m->team->worker[i].context) KL_TRY(wait_for(leader, r->meet, r->lane[i].came));
+    if (r->nprocesses > 1) KL_TRY(m->team->capture ? meet_in_graphs(r, leader) : meet_processes(r, leader));
+    return record(leader, event, r->meet);
 }
 
 /* The event is for the moment when streams of all workers, of all processes, have come here. */
 static ncclResult_t meet(struct move *m, part comes, kl_cu_event event)
 {
-    const struct kl_gpu_worker *seat = &m->team->worker[m->team->seat];
+    const struct kl_gpu_worker *leader = &m->team->worker[m->team->leader];
 
     KL_TRY(for_workers(m, comes));
-    KL_TRY(kl_cuda_enter(seat->context));
-    ncclResult_t rc = meet_on_seat(m, seat, event);
-    kl_cuda_leave(seat->context);
+    KL_TRY(kl_cuda_enter(leader->context));
+    ncclResult_t rc = meet_on_seat(m, leader, event);
+    kl_cuda_leave(leader->context);
     return rc;
 }
 
@@ -568,7 +568,7 @@ static ncclResult_t move_chunks(struct move *m)
 
 static ncclResult_t prepare_on_seat(struct move *m)
 {
-    const struct kl_cuda_context *c = m->team->worker[m->team->seat].context;
+    const struct kl_cuda_context *c = m->team->worker[m->team->leader].context;
 
     KL_TRY(kl_cuda_enter(c));
     ncclResult_t rc = prepare(m, c->driver);
@@ -732,18 +732,18 @@ static ncclResult_t move_pieces(struct kl_gpu_team *team, const struct kl_gpu_wo
 }
 
 ncclResult_t kl_gpu_relay_put(struct kl_gpu_team *team, const struct kl_gpu_worker *w, const struct kl_gpu_op *op,
-                              struct kl_gpu_ticket *ticket)
+                              struct kl_gpu_export_handle *exported)
 {
     const struct kl_gpu_staged *s = &op->stage[KL_GPU_SEND];
 
-    ticket->offset = s->at;
+    exported->offset = s->at;
     return move_pieces(team, w, op->call->rank, s->at, address(op->task->send), s->bytes, true);
 }
 
 ncclResult_t kl_gpu_relay_get(struct kl_gpu_team *team, const struct kl_gpu_worker *w, const struct kl_gpu_op *op,
-                              const struct kl_gpu_ticket *ticket)
+                              const struct kl_gpu_export_handle *exported)
 {
     const struct kl_task *t = op->task;
 
-    return move_pieces(team, w, t->peer, ticket->offset, address(t->recv), t->count * kl_type_bytes(t->type), false);
+    return move_pieces(team, w, t->peer, exported->offset, address(t->recv), t->count * kl_type_bytes(t->type), false);
 }

@@ -47,10 +47,10 @@ ncclResult_t kl_gpu_relay_message(struct kl_gpu_team *team, struct kl_gpu_op *se
 /** Choose room for a call's messages to other processes. ncclInvalidUsage: they are too large together. */
 ncclResult_t kl_gpu_relay_reserve(struct kl_gpu_team *team, struct kl_gpu_call *call);
 
-/** The worker's stream copies a message to its room, which the ticket names; or from there. Its context is current. */
+/** The worker's stream copies a message to its room, which the export handle names; or from there. Its context is current. */
 ncclResult_t kl_gpu_relay_put(struct kl_gpu_team *team, const struct kl_gpu_worker *w, const struct kl_gpu_op *op,
-                              struct kl_gpu_ticket *ticket);
+                              struct kl_gpu_export_handle *exported);
 ncclResult_t kl_gpu_relay_get(struct kl_gpu_team *team, const struct kl_gpu_worker *w, const struct kl_gpu_op *op,
-                              const struct kl_gpu_ticket *ticket);
+                              const struct kl_gpu_export_handle *exported);
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef KL_COLL_GPU_RELAY_MEMORY_H
 #define KL_COLL_GPU_RELAY_MEMORY_H
 
-#include "coll/gpu/relay.h"
+#include "coll/gpu/far.h"
 
 enum {
     KL_RELAY_SLOTS = 2,

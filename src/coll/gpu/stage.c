@@ -27,9 +27,9 @@ static bool is_used_elsewhere(const struct kl_gpu_team *team, const struct kl_ta
 
 static bool is_mappable(const struct kl_cuda_context *c, const void *ptr)
 {
-    struct kl_gpu_ticket ticket;
+    struct kl_gpu_export_handle exported;
 
-    return kl_gpu_far_ticket(c, ptr, &ticket);
+    return kl_gpu_far_export(c, ptr, &exported);
 }
 
 /* A result in place of its input is there on the stage as well. */

@@ -3,7 +3,7 @@
  * stage.h - memory of a rank's GPU that other processes can map, in place of buffers that they cannot map: of memory pools
  * (cudaMallocAsync), of cuMemCreate, managed and pinned memory.
  *
- * Order:    one stream copies to and from a stage: for collectives the stream of the process's seat, for messages the
+ * Order:    one stream copies to and from a stage: for collectives the stream of the process's leader, for messages the
  *           sender's. A stage is used again behind the work of other processes, for which that stream waits.
  * Sizes:    a stage that is too small is replaced; it is freed with the team, as streams and graphs may use it. Each graph
  *           has stages of its own.

@@ -3,6 +3,7 @@
 
 #include "coll/gpu/far.h"
 #include "coll/gpu/mover.h"
+#include "coll/gpu/order.h"
 #include "coll/gpu/relay.h"
 #include "coll/gpu/stage.h"
 #include "coll/schedule/signature.h"
@@ -11,11 +12,6 @@
 #include <string.h>
 
 enum { SLICE = 128 << 10 }; /* bytes below which a further GPU costs more than its share of the work saves */
-
-static const struct kl_cuda_driver *driver_of(const struct kl_gpu_worker *w)
-{
-    return w->context->driver;
-}
 
 static int number_of(const struct kl_gpu_team *team, const struct kl_gpu_worker *w)
 {
@@ -26,63 +22,6 @@ static int number_of(const struct kl_gpu_team *team, const struct kl_gpu_worker 
 static bool is_alone(const struct kl_gpu_team *team)
 {
     return team->nranks == 1;
-}
-
-/* ---- order ---- */
-
-static ncclResult_t wait_for(const struct kl_gpu_worker *w, kl_cu_event event)
-{
-    KL_CUDA_TRY(driver_of(w), cuStreamWaitEvent(w->stream, event, 0), "device %d", w->context->device);
-    return ncclSuccess;
-}
-
-/* Each call once. */
-static ncclResult_t wait_for_call(struct kl_gpu_team *team, const struct kl_gpu_worker *w, struct kl_gpu_call *call)
-{
-    const uint64_t bit = (uint64_t)1 << number_of(team, w);
-
-    if (!call) return ncclSuccess;
-    if (call->waited & bit) return ncclSuccess;
-    call->waited |= bit;
-    return wait_for(w, call->ready);
-}
-
-/* Within a call, other GPUs may have collectives in work whose results this operation uses. */
-static ncclResult_t wait_for_workers(struct kl_gpu_team *team, struct kl_gpu_worker *w)
-{
-    for (int i = 0; i < team->nworkers; i++) {
-        struct kl_gpu_worker *other = &team->worker[i];
-        if (other == w || !other->context || w->seen[i] == other->collective) continue;
-        w->seen[i] = other->collective;
-        KL_TRY(wait_for(w, other->end[other->collective % KL_GPU_ENDS]));
-    }
-    return ncclSuccess;
-}
-
-ncclResult_t kl_gpu_wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
-{
-    bool several = team->far != NULL;
-
-    for (int r = 0; r < n; r++) {
-        several |= op[r]->call && op[r]->call->nops > 1;
-        KL_TRY(wait_for_call(team, w, op[r]->call));
-    }
-    return several ? wait_for_workers(team, w) : ncclSuccess;
-}
-
-ncclResult_t kl_gpu_record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n)
-{
-    const uint64_t end = w->ends + 1;
-
-    KL_CUDA_TRY(driver_of(w), cuEventRecord(w->end[end % KL_GPU_ENDS], w->stream), "device %d", w->context->device);
-    w->ends = end;
-    if (!kl_func_is_message(op[0]->task->func)) w->collective = end;
-    for (int r = 0; r < n; r++) {
-        if (!op[r]->call) continue;
-        op[r]->call->used |= (uint64_t)1 << number_of(team, w);
-        op[r]->call->end[number_of(team, w)] = end;
-    }
-    return ncclSuccess;
 }
 
 /* ---- other processes ---- */
@@ -229,25 +168,25 @@ static ncclResult_t compare(const struct kl_gpu_team *team, struct kl_gpu_op *co
 }
 
 /* Own GPUs wait for the copies, too. */
-static ncclResult_t fill_stages(struct kl_gpu_team *team, struct kl_gpu_worker *seat, struct kl_gpu_op *const *op)
+static ncclResult_t fill_stages(struct kl_gpu_team *team, struct kl_gpu_worker *leader, struct kl_gpu_op *const *op)
 {
     bool some = false;
 
     for (int r = 0; r < team->nranks; r++) {
         if (kl_gpu_is_far(team, r)) continue;
         some |= kl_gpu_stage_has_input(op[r]);
-        KL_TRY(kl_gpu_stage_in(team, seat, op[r]));
+        KL_TRY(kl_gpu_stage_in(team, leader, op[r]));
     }
-    return some ? kl_gpu_record_end(team, seat, op, team->nranks) : ncclSuccess;
+    return some ? kl_gpu_record_end(team, leader, op, team->nranks) : ncclSuccess;
 }
 
 /* When the own GPUs are done, too. */
-static ncclResult_t empty_stages(struct kl_gpu_team *team, struct kl_gpu_worker *seat, struct kl_gpu_op *const *op)
+static ncclResult_t empty_stages(struct kl_gpu_team *team, struct kl_gpu_worker *leader, struct kl_gpu_op *const *op)
 {
     for (int r = 0; r < team->nranks; r++) {
         if (kl_gpu_is_far(team, r) || !kl_gpu_stage_has_result(op[r])) continue;
-        KL_TRY(wait_for_workers(team, seat));
-        KL_TRY(kl_gpu_stage_out(team, seat, op[r]));
+        KL_TRY(kl_gpu_wait_for_workers(team, leader));
+        KL_TRY(kl_gpu_stage_out(team, leader, op[r]));
     }
     return ncclSuccess;
 }
@@ -255,28 +194,28 @@ static ncclResult_t empty_stages(struct kl_gpu_team *team, struct kl_gpu_worker 
 /* For other processes: when this one's streams have come to the operation. */
 static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
-    struct kl_gpu_worker *seat = &team->worker[team->seat];
+    struct kl_gpu_worker *leader = &team->worker[team->leader];
 
-    KL_TRY(kl_gpu_wait_for_all(team, seat, op, team->nranks));
-    KL_TRY(fill_stages(team, seat, op));
-    return kl_gpu_far_say_arrived(team, seat);
+    KL_TRY(kl_gpu_wait_for_all(team, leader, op, team->nranks));
+    KL_TRY(fill_stages(team, leader, op));
+    return kl_gpu_far_say_arrived(team, leader);
 }
 
 /* This process's streams go on when the GPUs of the others are done, too. */
 static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
-    struct kl_gpu_worker *seat = &team->worker[team->seat];
+    struct kl_gpu_worker *leader = &team->worker[team->leader];
 
     for (int i = 0; i < team->nworkers; i++)
-        if (team->works >> i & 1 && !team->worker[i].submits) KL_TRY(kl_gpu_far_await_done(team, seat, i));
-    KL_TRY(empty_stages(team, seat, op));
-    return kl_gpu_record_end(team, seat, op, team->nranks);
+        if (team->works >> i & 1 && !team->worker[i].submits) KL_TRY(kl_gpu_far_await_done(team, leader, i));
+    KL_TRY(empty_stages(team, leader, op));
+    return kl_gpu_record_end(team, leader, op, team->nranks);
 }
 
-static ncclResult_t on_seat(struct kl_gpu_team *team, struct kl_gpu_op *const *op,
-                            ncclResult_t (*step)(struct kl_gpu_team *team, struct kl_gpu_op *const *op))
+static ncclResult_t on_leader(struct kl_gpu_team *team, struct kl_gpu_op *const *op,
+                              ncclResult_t (*step)(struct kl_gpu_team *team, struct kl_gpu_op *const *op))
 {
-    const struct kl_cuda_context *c = team->worker[team->seat].context;
+    const struct kl_cuda_context *c = team->worker[team->leader].context;
 
     KL_TRY(kl_cuda_enter(c));
     ncclResult_t rc = step(team, op);
@@ -312,11 +251,11 @@ ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op
         return ncclSuccess;
     }
     KL_TRY(kl_gpu_far_reserve(team));
-    KL_TRY(on_seat(team, op, say_arrived));
+    KL_TRY(on_leader(team, op, say_arrived));
     memcpy(moved, op, (size_t)team->nranks * sizeof(void *));
     kl_gpu_stage_use(team, moved);
     KL_TRY(run(team, moved));
-    KL_TRY(on_seat(team, op, await_processes));
+    KL_TRY(on_leader(team, op, await_processes));
     kl_gpu_far_next(team);
     return ncclSuccess;
 }
@@ -344,15 +283,15 @@ static struct kl_gpu_worker *own_worker(struct kl_gpu_team *team, const struct k
     return &team->worker[team->worker_of[op->call->rank]];
 }
 
-/* The data are where the ticket says when the stream has come there. */
+/* The data are where the export handle says when the stream has come there. */
 static ncclResult_t offer(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *op,
-                          struct kl_gpu_ticket *ticket)
+                          struct kl_gpu_export_handle *exported)
 {
     struct kl_gpu_buffer b[KL_GPU_BUFFERS];
 
-    if (kl_gpu_is_relayed(team, op->call->rank, op->task->peer)) return kl_gpu_relay_put(team, w, op, ticket);
+    if (kl_gpu_is_relayed(team, op->call->rank, op->task->peer)) return kl_gpu_relay_put(team, w, op, exported);
     kl_gpu_buffers_of(op->task, op->call->rank, team->nranks, b);
-    KL_TRY(kl_gpu_far_ticket_of(w->context, op, &b[KL_GPU_SEND], KL_GPU_SEND, ticket));
+    KL_TRY(kl_gpu_far_export_of(w->context, op, &b[KL_GPU_SEND], KL_GPU_SEND, exported));
     return kl_gpu_stage_in(team, w, op);
 }
 

@@ -17,12 +17,6 @@ ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op
  */
 ncclResult_t kl_gpu_submit_far_message(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over);
 
-/** The worker's stream waits for the calls of `n` operations, and for the work of other GPUs for these calls. */
-ncclResult_t kl_gpu_wait_for_all(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n);
-
-/** All work of `n` operations on the worker has been submitted. */
-ncclResult_t kl_gpu_record_end(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op, int n);
-
 /** A message within the process. */
 ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *send, struct kl_gpu_op *recv);
 

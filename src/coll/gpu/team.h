@@ -78,7 +78,7 @@ struct kl_gpu_team {
     int members;                /* ranks of this process */
     struct kl_gpu_far *far;     /* the others; NULL: there are none */
     struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
-    int seat;                   /* the worker whose stream speaks for this process to others */
+    int leader;                 /* the worker whose stream signals other processes */
     uint64_t capture;           /* of the last operation */
     uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
     int nworkers;
@@ -123,7 +123,7 @@ ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, co
 /** The communicator has failed: streams do not wait for other processes any longer. Any thread. */
 void kl_gpu_team_release(struct kl_gpu_team *team);
 
-void kl_gpu_team_hold(struct kl_gpu_team *team);
+void kl_gpu_team_ref(struct kl_gpu_team *team);
 
 /** A thread speaks for a rank, until another one calls for it. */
 void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread);

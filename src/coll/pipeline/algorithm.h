@@ -2,7 +2,7 @@
 /**
  * algorithm.h - the interface of an algorithm: a row per algorithm and set of functions that it runs in the same way.
  *
- * An operation runs on some channels. On each, the algorithm has *links*: the connectors of this rank's edges, or
+ * An operation runs on some channels. On each, the algorithm has *edges*: the connectors of this rank, or
  * memory that all ranks share, and its position, made once and kept. An `op` runs a channel's share: memory of op_bytes
  * that belongs to the communicator, started, and progressed until it is done.
  *
@@ -46,11 +46,11 @@ struct kl_channel_work {
     bool more;            /* more collectives of the algorithm follow, and are launched */
     bool processes;       /* the ranks live in several processes */
     size_t chain_bytes;   /* bytes of a chunk of rooted functions, at most; 0: a slot's */
-    bool lends;           /* others may map this rank's buffers, or have them in their own memory */
+    bool exposed;         /* others may map this rank's buffers, or share its address space */
     const uint64_t *mark; /* of this process, for its peers (os/cma.h); NULL: they may not read its memory */
     bool reads;           /* the kernel copies, if not all buffers can be mapped; the same on all ranks, as: */
-    bool hierarchical;    /* ranks of a core reduce among themselves first, where Flat takes more than a turn */
-    bool nt;              /* results are stored past the caches */
+    bool hierarchical;    /* ranks of a core reduce among themselves first, where Flat takes more than a round */
+    bool nt;              /* results are stored with non-temporal stores */
     bool wide;            /* LL128: with stores of 64 bytes */
     void *scratch;        /* KL_SCRATCH_BYTES, used by one hop at a time */
     int channel;
@@ -71,20 +71,20 @@ struct kl_algorithm {
     bool one_channel;            /* operations use channel 0, whatever the plan has */
     bool unsigned_data;          /* its data pass through a network that carries no signatures (signature.h) */
     size_t op_bytes;
-    const struct kl_schedule *schedule[KL_FUNCS]; /* for the mover; NULL: the algorithm has an op of its own */
+    const struct kl_schedule *schedule[KL_FUNCS]; /* for the pipeline; NULL: the algorithm has an op of its own */
 
     /** Fill in position and edges of a channel; the connectors are requested, not ready. */
     ncclResult_t (*link)(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                         struct kl_edges *links);
+                         struct kl_edges *edges);
 
     /** Free the resources in `own`, also after a failure of link. NULL: nothing. */
-    void (*unlink)(struct kl_edges *links);
+    void (*unlink)(struct kl_edges *edges);
 
-    void (*start)(const struct kl_algorithm *a, void *op, struct kl_edges *links, const struct kl_channel_work *share);
+    void (*start)(const struct kl_algorithm *a, void *op, struct kl_edges *edges, const struct kl_channel_work *share);
 
     /** For an algorithm with one channel: start, and poll once: most small operations complete at once. False: progress
      * it. *rc is set on failure, with true. NULL: start it. */
-    bool (*at_once)(void *op, struct kl_edges *links, const struct kl_channel_work *share, ncclResult_t *rc);
+    bool (*at_once)(void *op, struct kl_edges *edges, const struct kl_channel_work *share, ncclResult_t *rc);
 
     /** Continue; DONE when this rank's part is complete and its buffers may be reused. *rc is set on failure, with
      * DONE. */

@@ -8,13 +8,13 @@
 #include <string.h>
 
 /** Edge `number` of a channel leads to, or comes from, `peer`; nothing for a negative one. */
-ncclResult_t kl_edges_recv(struct kl_edges *links, struct kl_connections *cs, int channel, int number, int peer);
-ncclResult_t kl_edges_send(struct kl_edges *links, struct kl_connections *cs, int channel, int number, int peer);
+ncclResult_t kl_edges_recv(struct kl_edges *edges, struct kl_connections *cs, int channel, int number, int peer);
+ncclResult_t kl_edges_send(struct kl_edges *edges, struct kl_connections *cs, int channel, int number, int peer);
 
 /** The same on the way to a head (KL_EDGE_SCATTER), beside the edge from it. */
-ncclResult_t kl_edges_recv_scatter(struct kl_edges *links, struct kl_connections *cs, int channel, int number,
+ncclResult_t kl_edges_recv_scatter(struct kl_edges *edges, struct kl_connections *cs, int channel, int number,
                                    int peer);
-ncclResult_t kl_edges_send_scatter(struct kl_edges *links, struct kl_connections *cs, int channel, int number,
+ncclResult_t kl_edges_send_scatter(struct kl_edges *edges, struct kl_connections *cs, int channel, int number,
                                    int peer);
 
 /** A network that reduces, in which the heads of all nodes meet. */
@@ -29,21 +29,21 @@ struct kl_network_edge {
 };
 
 /** This rank is the head of its node: request its link into the network. */
-ncclResult_t kl_edges_join_network(struct kl_edges *links, const struct kl_connect *graph, struct kl_connections *cs,
+ncclResult_t kl_edges_join_network(struct kl_edges *edges, const struct kl_connect *graph, struct kl_connections *cs,
                                    const struct kl_network_edge *meeting, struct kl_collnet_link **link);
 
 /** Request memory of `bytes` that all ranks of the communicator map. `ranks` has room for all of them, and lives as
  * long as `cs`. */
-ncclResult_t kl_edges_get_arena(struct kl_edges *links, const struct kl_connect *graph, struct kl_connections *cs,
+ncclResult_t kl_edges_get_arena(struct kl_edges *edges, const struct kl_connect *graph, struct kl_connections *cs,
                                 int32_t *ranks, size_t bytes);
 
 /** Are all connectors ready? Caches a yes. */
-bool kl_edges_ready(struct kl_edges *links);
+bool kl_edges_ready(struct kl_edges *edges);
 
-/** Move the data of connectors that this side has to move (links->moved_here): received and sent ones. True: some
+/** Move the data of connectors that this side has to move (edges->moved_here): received and sent ones. True: some
  * moved. *rc is set on failure. */
-bool kl_edges_progress_receive(struct kl_edges *links, ncclResult_t *rc);
-bool kl_edges_progress_send(struct kl_edges *links, ncclResult_t *rc);
+bool kl_edges_progress_receive(struct kl_edges *edges, ncclResult_t *rc);
+bool kl_edges_progress_send(struct kl_edges *edges, ncclResult_t *rc);
 
 /** For a thread that is about to sleep: does a descriptor wake it when this connector's data arrive, or leave? */
 bool kl_edges_sleep_on(struct kl_connector *connector);
@@ -61,20 +61,20 @@ static inline void kl_edges_send_step(struct kl_fifo_tx *tx, const void *value, 
 }
 
 /** Set the signature of the steps that are sent from here on. */
-static inline void kl_edges_set_signature(struct kl_edges *links, uint64_t signature)
+static inline void kl_edges_set_signature(struct kl_edges *edges, uint64_t signature)
 {
-    for (int i = 0; i < links->nsend; i++)
-        if (links->send[i]) links->send[i]->tx.signature = signature;
+    for (int i = 0; i < edges->nsend; i++)
+        if (edges->send[i]) edges->send[i]->tx.signature = signature;
 }
 
-/** Has all lent memory been read? */
-bool kl_edges_drained(const struct kl_edges *links);
+/** Have all zero-copy data been read? */
+bool kl_edges_drained(const struct kl_edges *edges);
 
-/** A rank without room on an edge of `set`, or one that still reads lent memory; with `gone`, only one that has left.
+/** A rank without room on an edge of `set`, or one that still reads zero-copy memory; with `gone`, only one that has left.
  * -1: none. */
-int kl_edges_waits_for_room(const struct kl_edges *links, uint32_t set, bool gone);
+int kl_edges_waits_for_room(const struct kl_edges *edges, uint32_t set, bool gone);
 
-/** Free the resources of the links: not the connectors. */
-void kl_edges_fini(struct kl_edges *links);
+/** Free the resources of the edges: not the connectors. */
+void kl_edges_fini(struct kl_edges *edges);
 
 #endif

@@ -35,7 +35,7 @@ static void begin_loop(const struct kl_pipeline *op, struct kl_lane *lane)
 /* All connectors have the shape that the ranks agreed on: read it from any. */
 static size_t step_bytes(const struct kl_pipeline *op)
 {
-    const struct kl_edges *l = op->links;
+    const struct kl_edges *l = op->edges;
 
     if (op->lines) return KL_LL_BYTES;
     for (int i = 0; i < l->nsend; i++)
@@ -61,14 +61,14 @@ static int ring_index(const struct kl_position *p, int rank)
     return (p->index + i) % p->nranks;
 }
 
-void kl_pipeline_start(const struct kl_algorithm *a, void *memory, struct kl_edges *links,
+void kl_pipeline_start(const struct kl_algorithm *a, void *memory, struct kl_edges *edges,
                        const struct kl_channel_work *share)
 {
     struct kl_pipeline *op = memory;
 
     op->schedule = a->schedule[share->func];
-    op->links = links;
-    op->position = links->position;
+    op->edges = edges;
+    op->position = edges->position;
     op->share = share;
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
@@ -136,9 +136,9 @@ static bool is_there(const struct kl_pipeline_move *m, struct kl_connector *c)
 static bool can_move(const struct kl_pipeline *op, const struct kl_pipeline_move *m)
 {
     for (uint32_t set = m->hop.recv; set; set &= set - 1)
-        if (!is_there(m, op->links->recv[first_edge(set)])) return false;
+        if (!is_there(m, op->edges->recv[first_edge(set)])) return false;
     for (uint32_t set = m->hop.send; set; set &= set - 1)
-        if (!kl_fifo_can_send(&op->links->send[first_edge(set)]->tx)) return false;
+        if (!kl_fifo_can_send(&op->edges->send[first_edge(set)]->tx)) return false;
     return true;
 }
 
@@ -171,11 +171,11 @@ static ncclResult_t refuse_form(const struct kl_pipeline *op, const struct kl_pi
 /* A chunk of an edge, to be released; NULL with an error, or without one when it was revoked a moment ago. */
 static const void *open_chunk(struct kl_pipeline *op, const struct kl_pipeline_move *m, int edge, ncclResult_t *rc)
 {
-    struct kl_connector *c = op->links->recv[edge];
+    struct kl_connector *c = op->edges->recv[edge];
     size_t bytes;
     bool more;
     if (kl_fifo_signature(&c->rx) != op->share->signature) {
-        *rc = refuse_call(op, c); /* nothing is claimed: the lender revokes it */
+        *rc = refuse_call(op, c); /* nothing is claimed: the sender revokes it */
         return NULL;
     }
     const void *in = m->lines ? kl_ll_open(&c->rx, op->share->scratch, &bytes) : kl_fifo_open(&c->rx, &bytes, &more);
@@ -183,7 +183,7 @@ static const void *open_chunk(struct kl_pipeline *op, const struct kl_pipeline_m
     if (in && bytes == m->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
     *rc = refuse_form(op, m, c, bytes);
-    if (in) kl_fifo_release(&c->rx); /* the lender waits for its end */
+    if (in) kl_fifo_release(&c->rx); /* the sender waits for its end */
     return NULL;
 }
 
@@ -201,7 +201,7 @@ static void take_own(const struct kl_redop *redop, const struct kl_pipeline_move
 static bool uses_nt_stores(const struct kl_pipeline *op, const struct kl_pipeline_move *m, const char *to)
 {
     if (to == m->result || m->lines || m->hop.recv & (m->hop.recv - 1)) return false;
-    return kl_copy_out_is_nontemporal(&op->links->send[first_edge(m->hop.send)]->tx.out, m->bytes);
+    return kl_copy_out_is_nontemporal(&op->edges->send[first_edge(m->hop.send)]->tx.out, m->bytes);
 }
 
 /* Piece by piece. */
@@ -278,12 +278,12 @@ static bool meet(struct kl_pipeline *op, const struct kl_pipeline_move *m, char 
 
     for (int n = 0; left; left &= left - 1, n++) {
         const void *in = open_chunk(op, m, first_edge(left), rc);
-        if (!in) break; /* the lender of the others still waits for their end */
+        if (!in) break; /* the sender of the others still waits for their end */
         partials[n + (n >= m->hop.before)] = in;
     }
     if (!left) merge_partials(op, m, to, partials);
     for (uint32_t set = m->hop.recv & ~left; set; set &= set - 1)
-        kl_fifo_release(&op->links->recv[first_edge(set)]->rx);
+        kl_fifo_release(&op->edges->recv[first_edge(set)]->rx);
     return !left;
 }
 
@@ -295,7 +295,7 @@ static bool combine(struct kl_pipeline *op, const struct kl_pipeline_move *m, ch
         const void *in = open_chunk(op, m, first_edge(set), rc);
         if (!in) return false;
         take_in(op, m, to, in, set != m->hop.recv);
-        kl_fifo_release(&op->links->recv[first_edge(set)]->rx);
+        kl_fifo_release(&op->edges->recv[first_edge(set)]->rx);
     }
     return true;
 }
@@ -324,7 +324,7 @@ static char *target_of(struct kl_pipeline *op, const struct kl_pipeline_move *m)
 {
     if (m->hop.actions & (KL_HOP_KEEP | KL_HOP_PARK)) return m->result;
     if (m->lines) return (char *)op->share->scratch + KL_SCRATCH_BYTES / 2;
-    return kl_fifo_reserve(&op->links->send[first_edge(m->hop.send)]->tx, m->bytes);
+    return kl_fifo_reserve(&op->edges->send[first_edge(m->hop.send)]->tx, m->bytes);
 }
 
 static void send_value(struct kl_pipeline *op, const struct kl_pipeline_move *m, struct kl_connector *c,
@@ -351,7 +351,7 @@ static bool try_move(struct kl_pipeline *op, const struct kl_pipeline_move *m, n
     bool kept = m->hop.actions & KL_HOP_KEEP, fleeting = m->hop.actions & KL_HOP_RESULT_REUSED;
     bool lasts = fleeting ? plain && value != m->result : plain || kept;
     for (uint32_t set = m->hop.send; set; set &= set - 1)
-        send_value(op, m, op->links->send[first_edge(set)], value, lasts);
+        send_value(op, m, op->edges->send[first_edge(set)], value, lasts);
     return true;
 }
 
@@ -363,7 +363,7 @@ static void want_result(const struct kl_pipeline *op, const struct kl_pipeline_m
     const bool one = m->hop.recv && !(m->hop.recv & (m->hop.recv - 1));
 
     if (!one || op->lines || m->hop.actions & (KL_HOP_REDUCE | KL_HOP_MERGE) || !(m->hop.actions & KL_HOP_KEEP)) return;
-    struct kl_connector *c = op->links->recv[first_edge(m->hop.recv)];
+    struct kl_connector *c = op->edges->recv[first_edge(m->hop.recv)];
     if (c->rx.places) kl_fifo_want(&c->rx, m->result, m->bytes);
 }
 
@@ -374,7 +374,7 @@ static void prepare(struct kl_pipeline *op, int number)
 
     lane->move = next_move(op, number);
     lane->prepared = lane->move.count;
-    if (lane->prepared && op->links->moved_here) want_result(op, &lane->move);
+    if (lane->prepared && op->edges->moved_here) want_result(op, &lane->move);
 }
 
 /* ---- counting ---- */
@@ -421,8 +421,8 @@ static int first_rank(struct kl_connector *const *by_edge, uint32_t set)
 static void report_step(const struct kl_pipeline *op, const struct kl_pipeline_move *m, uint64_t begun)
 {
     const struct kl_step step = {.channel = op->share->channel,
-                                 .from = first_rank(op->links->recv, m->hop.recv),
-                                 .to = first_rank(op->links->send, m->hop.send),
+                                 .from = first_rank(op->edges->recv, m->hop.recv),
+                                 .to = first_rank(op->edges->send, m->hop.send),
                                  .bytes = m->bytes,
                                  .begun = begun};
 
@@ -455,14 +455,14 @@ static bool progress_lane(struct kl_pipeline *op, int number, bool *moved, ncclR
 enum kl_progress kl_pipeline_progress(void *memory, ncclResult_t *rc)
 {
     struct kl_pipeline *op = memory;
-    bool here = op->links->moved_here, moved = false, all = true;
+    bool here = op->edges->moved_here, moved = false, all = true;
 
     /* Each poll of a network is a system call: send first, and poll again only if more is expected. */
-    if (here && op->begun) moved = kl_edges_progress_receive(op->links, rc);
+    if (here && op->begun) moved = kl_edges_progress_receive(op->edges, rc);
     op->begun = true;
     for (int i = 0; i < op->schedule->lanes && !*rc; i++) all &= progress_lane(op, i, &moved, rc);
-    if (here && !*rc) moved |= kl_edges_progress_send(op->links, rc);
-    if (*rc || (all && kl_edges_drained(op->links))) return KL_DONE;
+    if (here && !*rc) moved |= kl_edges_progress_send(op->edges, rc);
+    if (*rc || (all && kl_edges_drained(op->edges))) return KL_DONE;
     return moved ? KL_MOVED : KL_STALLED;
 }
 
@@ -475,11 +475,11 @@ static bool sleep_on_lane(const struct kl_pipeline *op, const struct kl_lane *la
 
     if (!lane->prepared) return true;
     for (uint32_t set = m->hop.recv; set; set &= set - 1) {
-        struct kl_connector *c = op->links->recv[first_edge(set)];
+        struct kl_connector *c = op->edges->recv[first_edge(set)];
         if (!is_there(m, c)) all &= kl_edges_sleep_on(c);
     }
     for (uint32_t set = m->hop.send; set; set &= set - 1) {
-        struct kl_connector *c = op->links->send[first_edge(set)];
+        struct kl_connector *c = op->edges->send[first_edge(set)];
         if (!kl_fifo_can_send(&c->tx)) all &= kl_edges_sleep_on(c);
     }
     return all;
@@ -489,12 +489,12 @@ static bool sleep_on_lane(const struct kl_pipeline *op, const struct kl_lane *la
 bool kl_pipeline_sleep_on(void *memory)
 {
     struct kl_pipeline *op = memory;
-    bool all = op->links->moved_here;
+    bool all = op->edges->moved_here;
 
     if (!all) return false;
     for (int i = 0; i < op->schedule->lanes; i++) all &= sleep_on_lane(op, &op->lane[i]);
-    for (int i = 0; i < op->links->nsend; i++) {
-        struct kl_connector *c = op->links->send[i];
+    for (int i = 0; i < op->edges->nsend; i++) {
+        struct kl_connector *c = op->edges->send[i];
         if (c && !kl_fifo_drained(&c->tx)) all &= kl_edges_sleep_on(c);
     }
     return all;
@@ -505,7 +505,7 @@ bool kl_pipeline_sleep_on(void *memory)
 static int waits_for_data(const struct kl_pipeline *op, const struct kl_pipeline_move *m, bool gone)
 {
     for (uint32_t set = m->hop.recv; set; set &= set - 1) {
-        struct kl_connector *c = op->links->recv[first_edge(set)];
+        struct kl_connector *c = op->edges->recv[first_edge(set)];
         if (gone ? kl_fifo_sender_gone(&c->rx) : !is_there(m, c) || kl_fifo_revoked(&c->rx)) return c->peer;
     }
     return -1;
@@ -520,7 +520,7 @@ int kl_pipeline_blocked_on(void *memory, bool gone)
         const struct kl_lane *lane = &op->lane[i];
         struct kl_pipeline_move m = lane->prepared ? lane->move : (struct kl_pipeline_move){.count = 0};
         peer = waits_for_data(op, &m, gone);
-        if (peer < 0) peer = kl_edges_waits_for_room(op->links, m.hop.send, gone);
+        if (peer < 0) peer = kl_edges_waits_for_room(op->edges, m.hop.send, gone);
     }
     return peer;
 }

@@ -4,7 +4,7 @@
  *
  * It allocates nothing and never blocks: progress does every hop with data and room, in all lanes, and returns. A hop
  * is one step on each of its edges, so it is either done or not begun. Where both ends share an address space, large
- * chunks that stay in place for the rest of the operation are lent instead of copied (kl_fifo_publish_direct); the
+ * chunks that stay in place for the rest of the operation are read there instead of copied (kl_fifo_publish_direct); the
  * operation is then complete once the last of them has been read.
  *
  * Protocols:  Simple uses slots, LL and LL128 flagged lines (transport/ll.h). All ranks agree on slots and lines, so a
@@ -40,7 +40,7 @@ struct kl_lane {
 
 struct kl_pipeline {
     const struct kl_schedule *schedule;
-    struct kl_edges *links;
+    struct kl_edges *edges;
     struct kl_position position;
     const struct kl_channel_work *share;
     size_t most; /* elements of the largest chunk */
@@ -57,7 +57,7 @@ struct kl_pipeline_steps {
 /** Count them. `op`: started, not progressed. It takes as long as there are hops. */
 void kl_pipeline_count(const void *op, struct kl_pipeline_steps *steps);
 
-void kl_pipeline_start(const struct kl_algorithm *a, void *op, struct kl_edges *links,
+void kl_pipeline_start(const struct kl_algorithm *a, void *op, struct kl_edges *edges,
                        const struct kl_channel_work *share);
 enum kl_progress kl_pipeline_progress(void *op, ncclResult_t *rc);
 bool kl_pipeline_sleep_on(void *op);

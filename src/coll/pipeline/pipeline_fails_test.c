@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mover with ranks that make other calls, that fail, that stand still, or that have left. */
+/* The pipeline with ranks that make other calls, that fail, that stand still, or that have left. */
 #include "coll/pipeline/pipeline.h"
 
 #include "base/error.h"
@@ -10,7 +10,7 @@ static void revoke_all(struct world *w)
     for (int i = 0; i < w->nconnectors; i++) kl_connector_revoke(&w->connector[i]);
 }
 
-/* One rank calls with another size. Some rank fails with a message; none waits for ever, also not a rank that lends
+/* One rank calls with another size. Some rank fails with a message; none waits for ever, also not a rank whose memory is read in place
  * memory. */
 static void another_count_fails(const struct way *way, void *ctx)
 {
@@ -101,7 +101,7 @@ static void different_protocols_are_an_error_and_not_a_hang(void **state)
     FOR_EACH_CASE(count, counts)
     for (int odd_proto = 0; odd_proto < KL_PROTOS; odd_proto++)
         for (int proto = 0; proto < KL_PROTOS; proto++) {
-            struct way way = {&kl_algorithm_ring, proto, link->transport, link->slot_bytes, link->past};
+            struct way way = {&kl_algorithm_ring, proto, link->transport, link->slot_bytes, link->nontemporal};
             struct call right = {.func = KL_FUNC_BROADCAST, .proto = proto, .count = *count, .channels = 1};
             struct call other = right;
             int failed = -1;
@@ -139,7 +139,7 @@ static void revoked_memory_is_not_read(void **state)
         struct kl_channel_work share = share_of(w, r, &c);
         start(w, r, &share);
     }
-    assert_int_equal(w->algorithm->progress(&w->rank[0].op, &rc), KL_MOVED); /* lent: done when it has been read */
+    assert_int_equal(w->algorithm->progress(&w->rank[0].op, &rc), KL_MOVED); /* done when it has been read */
     assert_int_equal(w->algorithm->progress(&w->rank[0].op, &rc), KL_STALLED);
     assert_int_equal(rc, ncclSuccess);
     revoke_all(w);
@@ -181,8 +181,8 @@ static int end_of_the_queue(struct world *w, int r)
 static void leave(struct world *w, int r)
 {
     for (int i = 0; i < KL_EDGES_MAX; i++) {
-        if (w->rank[r].links.send[i]) kl_connector_leave(w->rank[r].links.send[i]);
-        if (w->rank[r].links.recv[i]) kl_connector_leave(w->rank[r].links.recv[i]);
+        if (w->rank[r].edges.send[i]) kl_connector_leave(w->rank[r].edges.send[i]);
+        if (w->rank[r].edges.recv[i]) kl_connector_leave(w->rank[r].edges.recv[i]);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every row that the mover runs, over real fifos: many ranks in one thread, progressed in a changing order, or a thread
- * for each; every protocol; slots, also with non-temporal stores, lines and lent memory; in place or not.
+ * Every row that the pipeline runs, over real fifos: many ranks in one thread, progressed in a changing order, or a thread
+ * for each; every protocol; slots, also with non-temporal stores, lines and zero-copy steps; in place or not.
  */
 #include "coll/pipeline/pipeline.h"
 
@@ -45,16 +45,16 @@ static void check(struct world *w, const struct way *way, const struct call *c)
 /* The call in shares of several channels, here one after the other. */
 static void do_call(struct world *w, const struct way *way, const struct call *c)
 {
-    struct kl_partition cut = {.nchannels = c->channels, .lo = c->count};
+    struct kl_partition partition = {.nchannels = c->channels, .lo = c->count};
     struct kl_channel_work share[MAX_RANKS];
 
     if (c->channels == 2)
-        cut = (struct kl_partition){.nchannels = 2, .lo = c->count / 3, .hi = c->count - c->count / 3};
+        partition = (struct kl_partition){.nchannels = 2, .lo = c->count / 3, .hi = c->count - c->count / 3};
     fill(w, c);
     for (int r = 0; r < w->n; r++) share[r] = share_of(w, r, c);
-    for (int k = 0; k < cut.nchannels; k++) {
+    for (int k = 0; k < partition.nchannels; k++) {
         for (int r = 0; r < w->n; r++) {
-            kl_partition_range(&cut, k, &share[r].first, &share[r].end);
+            kl_partition_range(&partition, k, &share[r].first, &share[r].end);
             start(w, r, &share[r]);
         }
         if (run(w, NULL) != ncclSuccess) fail_msg("%s: it hangs", label_of(way, w->n));
@@ -184,7 +184,7 @@ static void threads_give_the_right_result_by_every_way(void **state)
 
 /* ---- arithmetic that differs between ranks ---- */
 
-/* Each contribution is scaled once, by the rank that makes it: also a leaf's, and a lent one. */
+/* Each contribution is scaled once, by the rank that makes it: also a leaf's, and one that is read in place. */
 static void mean_is_right(const struct way *way, void *ctx)
 {
     struct world *w = ctx;
@@ -249,8 +249,8 @@ static void chains_have_small_chunks(void **state)
 
         set_out(w, &way, 2);
         do_call(w, &way, &c);
-        for (int i = 0; i < w->rank[0].links.nsend; i++)
-            if (w->rank[0].links.send[i]) steps += w->rank[0].links.send[i]->tx.step;
+        for (int i = 0; i < w->rank[0].edges.nsend; i++)
+            if (w->rank[0].edges.send[i]) steps += w->rank[0].edges.send[i]->tx.step;
         assert_int_equal(steps, k->steps);
         part(w);
     }

@@ -31,7 +31,7 @@ enum {
 };
 
 struct rank {
-    struct kl_edges links;
+    struct kl_edges edges;
     struct kl_pipeline op;
     struct kl_channel_work share; /* of its op */
     int32_t *send, *recv;
@@ -72,12 +72,12 @@ static struct kl_connector *new_connector(struct world *w, int peer, bool sends)
 static void join(struct world *w, int from, int out, int to, int in)
 {
     struct kl_connector *tx = new_connector(w, to, true), *rx = new_connector(w, from, false);
-    struct kl_edges *a = &w->rank[from].links, *b = &w->rank[to].links;
-    struct kl_address_record card = {.version = KL_CONNECT_INFO_VERSION};
+    struct kl_edges *a = &w->rank[from].edges, *b = &w->rank[to].edges;
+    struct kl_connect_info info = {.version = KL_CONNECT_INFO_VERSION};
     struct kl_connect_reply reply = {.pool_bytes = 0};
 
-    assert_int_equal(w->transport->setup(rx, &w->shape, &card), ncclSuccess);
-    assert_int_equal(test_connect(tx, &card, &reply), ncclSuccess);
+    assert_int_equal(w->transport->setup(rx, &w->shape, &info), ncclSuccess);
+    assert_int_equal(test_connect(tx, &info, &reply), ncclSuccess);
     assert_int_equal(test_settle(rx, &reply), ncclSuccess);
     a->send[out] = tx;
     b->recv[in] = rx;
@@ -103,7 +103,7 @@ static void join_ring(struct world *w)
     shuffle(ring, n, &w->seed);
     while (ring[zero]) zero++;
     for (int i = 0; i < n; i++) {
-        struct kl_edges *l = &w->rank[ring[i]].links;
+        struct kl_edges *l = &w->rank[ring[i]].edges;
         l->order = calloc((size_t)n, sizeof *l->order);
         for (int k = 0; k < n; k++) l->order[k] = ring[(i + k) % n];
         l->position =
@@ -118,13 +118,13 @@ static void join_tree(struct world *w)
     int name[MAX_RANKS];
 
     shuffle(name, w->n, &w->seed);
-    for (int r = 0; r < w->n; r++) w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r};
+    for (int r = 0; r < w->n; r++) w->rank[r].edges.position = (struct kl_position){.nranks = w->n, .rank = r};
     for (int i = 1; i < w->n; i++) {
         int parent;
         do parent = name[draw(&w->seed, (uint64_t)i)];
-        while (w->rank[parent].links.position.ndown == KL_TREE_UP);
-        int child = w->rank[parent].links.position.ndown++;
-        w->rank[name[i]].links.position.up = 1;
+        while (w->rank[parent].edges.position.ndown == KL_TREE_UP);
+        int child = w->rank[parent].edges.position.ndown++;
+        w->rank[name[i]].edges.position.up = 1;
         join(w, name[i], KL_TREE_UP, parent, child);
         join(w, parent, child, name[i], KL_TREE_UP);
     }
@@ -133,7 +133,7 @@ static void join_tree(struct world *w)
 static void join_pat(struct world *w, int direction)
 {
     for (int r = 0; r < w->n; r++)
-        w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r, .steps = SLOTS};
+        w->rank[r].edges.position = (struct kl_position){.nranks = w->n, .rank = r, .steps = SLOTS};
     for (int r = 0; r < w->n; r++)
         for (int k = 0; 1 << k < w->n; k++) join(w, r, k, kl_wrap(r - direction * (1 << k), w->n), k);
 }
@@ -146,7 +146,7 @@ static void join_lines(struct world *w)
     while (w->n % nodes) nodes--;
     w->grid = kl_grid_of(w->n, nodes, w->n / nodes);
     for (int r = 0; r < w->n; r++)
-        w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r, .index = r, .grid = &w->grid};
+        w->rank[r].edges.position = (struct kl_position){.nranks = w->n, .rank = r, .index = r, .grid = &w->grid};
     for (int d = 0; d < w->grid.dimensions; d++)
         for (int r = 0; r < w->n; r++)
             for (int place = 0, first = kl_grid_peers(&w->grid, d); place < w->grid.side[d]; place++) {
@@ -159,7 +159,7 @@ static void join_lines(struct world *w)
 
 static void join_all(struct world *w)
 {
-    for (int r = 0; r < w->n; r++) w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r};
+    for (int r = 0; r < w->n; r++) w->rank[r].edges.position = (struct kl_position){.nranks = w->n, .rank = r};
     for (int r = 0; r < w->n; r++)
         for (int peer = 0; peer < w->n; peer++)
             if (peer != r) join(w, r, kl_ordered_edge(r, peer), peer, kl_ordered_edge(peer, r));
@@ -167,7 +167,7 @@ static void join_all(struct world *w)
 
 static void join_in_order(struct world *w)
 {
-    for (int r = 0; r < w->n; r++) w->rank[r].links.position = (struct kl_position){.nranks = w->n, .rank = r};
+    for (int r = 0; r < w->n; r++) w->rank[r].edges.position = (struct kl_position){.nranks = w->n, .rank = r};
     for (int r = 0; r < w->n; r++) join(w, r, 0, kl_wrap(r + 1, w->n), 0);
 }
 
@@ -179,7 +179,7 @@ static bool is_ring(const struct kl_algorithm *a)
 static void join_ranks(struct world *w)
 {
     w->nconnectors = 0;
-    for (int r = 0; r < w->n; r++) w->rank[r].links = (struct kl_edges){.nrecv = 0};
+    for (int r = 0; r < w->n; r++) w->rank[r].edges = (struct kl_edges){.nrecv = 0};
     if (is_ring(w->algorithm)) join_ring(w);
     if (w->algorithm == &kl_algorithm_tree) join_tree(w);
     if (w->algorithm == &kl_algorithm_pat_gather) join_pat(w, 1);
@@ -192,7 +192,7 @@ static void join_ranks(struct world *w)
 static void part(struct world *w)
 {
     for (int i = 0; i < w->nconnectors; i++) kl_connector_free(&w->connector[i]);
-    for (int r = 0; r < w->n; r++) kl_edges_fini(&w->rank[r].links);
+    for (int r = 0; r < w->n; r++) kl_edges_fini(&w->rank[r].edges);
 }
 
 static struct world *make_world(void)
@@ -224,8 +224,8 @@ struct way {
     const struct kl_algorithm *algorithm;
     int proto;
     const struct kl_transport *transport;
-    uint64_t slot_bytes; /* large slots: chunks are lent, where memory is shared */
-    bool past;           /* the caches */
+    uint64_t slot_bytes; /* large slots: chunks are read in place, where memory is shared */
+    bool nontemporal;    /* stores */
 };
 
 static const struct kl_algorithm *const rows[] = {
@@ -234,7 +234,7 @@ static const struct kl_algorithm *const rows[] = {
 static const struct {
     const struct kl_transport *transport;
     uint64_t slot_bytes;
-    bool past;
+    bool nontemporal;
 } links[] = {{&kl_transport_p2p, SMALL_SLOT, false},
              {&kl_transport_p2p, LARGE_SLOT, false},
              {&kl_transport_shm, SMALL_SLOT, false},
@@ -245,7 +245,7 @@ static void for_each_way(void (*visit)(const struct way *way, void *ctx), void *
     FOR_EACH_CASE(row, rows)
     FOR_EACH_CASE(link, links)
     for (int proto = 0; proto < KL_PROTOS; proto++) {
-        struct way way = {*row, proto, link->transport, link->slot_bytes, link->past};
+        struct way way = {*row, proto, link->transport, link->slot_bytes, link->nontemporal};
         if ((*row)->protos >> proto & 1) visit(&way, ctx);
     }
 }
@@ -258,7 +258,7 @@ static void set_out(struct world *w, const struct way *way, int n)
     w->shape = (struct kl_fifo_shape){.nslots = SLOTS, .ll_bytes = KL_LL_LINES_BYTES, .slot_bytes = way->slot_bytes};
     if (way->slot_bytes > CELL_BYTES) w->shape.cell_bytes = CELL_BYTES, w->shape.cells = SLOTS;
     join_ranks(w);
-    for (int i = 0; i < w->nconnectors; i++) w->connector[i].tx.out.past = way->past;
+    for (int i = 0; i < w->nconnectors; i++) w->connector[i].tx.out.nontemporal = way->nontemporal;
     assert_int_equal(kl_redop_init(&w->redop, ncclInt32, ncclSum, n), ncclSuccess);
 }
 
@@ -280,7 +280,7 @@ struct call {
     uint64_t number;
     size_t chain_bytes;
     bool in_place;
-    int channels; /* one after the other, over the same links */
+    int channels; /* one after the other, over the same edges */
 };
 
 static int32_t input(int rank, size_t i)
@@ -336,7 +336,7 @@ static struct kl_channel_work share_of(struct world *w, int r, const struct call
 static void start(struct world *w, int r, const struct kl_channel_work *share)
 {
     w->rank[r].share = *share;
-    w->algorithm->start(w->algorithm, &w->rank[r].op, &w->rank[r].links, &w->rank[r].share);
+    w->algorithm->start(w->algorithm, &w->rank[r].op, &w->rank[r].edges, &w->rank[r].share);
     w->rank[r].done = false;
 }
 

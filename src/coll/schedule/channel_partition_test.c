@@ -17,7 +17,7 @@ static size_t factor_of(const struct kl_partition_request *q)
     return q->ll ? 4 * factor : factor;
 }
 
-/* ---- invariants of every cut ---- */
+/* ---- invariants of every partition ---- */
 
 static const char *label_of(const struct kl_partition_request *q)
 {
@@ -29,14 +29,14 @@ static const char *label_of(const struct kl_partition_request *q)
 }
 
 /* Ranges follow one another, cover each element once, and none is empty. */
-static void expect_all_covered_once(const struct kl_partition_request *q, const struct kl_partition *cut)
+static void expect_all_covered_once(const struct kl_partition_request *q, const struct kl_partition *partition)
 {
     size_t next = 0;
 
-    expect_case(label_of(q), cut->nchannels >= 1 && cut->nchannels <= q->nchannels);
-    for (int c = 0; c < cut->nchannels; c++) {
+    expect_case(label_of(q), partition->nchannels >= 1 && partition->nchannels <= q->nchannels);
+    for (int c = 0; c < partition->nchannels; c++) {
         size_t first, end;
-        kl_partition_range(cut, c, &first, &end);
+        kl_partition_range(partition, c, &first, &end);
         expect_case(label_of(q), first == next);
         expect_case(label_of(q), end > first || !q->count);
         next = end;
@@ -45,35 +45,35 @@ static void expect_all_covered_once(const struct kl_partition_request *q, const 
 }
 
 /* Every channel has the minimal traffic, but for the last one, which has the rest. */
-static void expect_enough_each(const struct kl_partition_request *q, const struct kl_partition *cut)
+static void expect_enough_each(const struct kl_partition_request *q, const struct kl_partition *partition)
 {
-    for (int c = 0; c + 1 < cut->nchannels; c++) {
+    for (int c = 0; c + 1 < partition->nchannels; c++) {
         size_t first, end;
-        kl_partition_range(cut, c, &first, &end);
+        kl_partition_range(partition, c, &first, &end);
         expect_case(label_of(q), (end - first) * q->elem_bytes * factor_of(q) >= LEAST_TRAFFIC);
     }
 }
 
 /* Vectors of 16 bytes stay whole where channels meet. */
-static void expect_aligned(const struct kl_partition_request *q, const struct kl_partition *cut)
+static void expect_aligned(const struct kl_partition_request *q, const struct kl_partition *partition)
 {
-    for (int c = 0; c < cut->nchannels; c++) {
+    for (int c = 0; c < partition->nchannels; c++) {
         size_t first, end;
-        kl_partition_range(cut, c, &first, &end);
+        kl_partition_range(partition, c, &first, &end);
         expect_case(label_of(q), first * q->elem_bytes % 16 == 0);
     }
 }
 
-static unsigned long cuts;
+static unsigned long partitions;
 
 static void check(const struct kl_partition_request *q)
 {
-    struct kl_partition cut = kl_partition_channels(q);
+    struct kl_partition partition = kl_partition_channels(q);
 
-    expect_all_covered_once(q, &cut);
-    expect_enough_each(q, &cut);
-    expect_aligned(q, &cut);
-    cuts++;
+    expect_all_covered_once(q, &partition);
+    expect_enough_each(q, &partition);
+    expect_aligned(q, &partition);
+    partitions++;
 }
 
 static void check_all_functions(size_t count, size_t elem_bytes, int nranks, int nchannels)
@@ -108,7 +108,7 @@ static void every_element_belongs_to_one_channel(void **state)
     check_all_functions(*count, *size, *n, *c);
     for (size_t count = 1; count < 3000; count++)
         check_all_functions(count, 4, 2 + (int)count % 15, 1 + (int)count % 64);
-    print_message("%lu cuts\n", cuts);
+    print_message("%lu cuts\n", partitions);
 }
 
 /* No buffer is that large, yet the numbers must not overflow. */
@@ -128,10 +128,10 @@ static void huge_counts_are_cut_too(void **state)
                                          .elem_bytes = 8,
                                          .nchannels = 32,
                                          .ll = true};
-        struct kl_partition cut = kl_partition_channels(&q);
-        expect_all_covered_once(&q, &cut);
-        expect_case(label_of(&q), cut.nchannels == 32); /* so much uses all channels */
-        expect_case(label_of(&q), cut.lo <= 2 * (q.count / 32) && cut.mid <= 2 * (q.count / 32));
+        struct kl_partition partition = kl_partition_channels(&q);
+        expect_all_covered_once(&q, &partition);
+        expect_case(label_of(&q), partition.nchannels == 32); /* so much uses all channels */
+        expect_case(label_of(&q), partition.lo <= 2 * (q.count / 32) && partition.mid <= 2 * (q.count / 32));
     }
 }
 
@@ -169,11 +169,12 @@ static void cuts_are_the_specifications(void **state)
     (void)state;
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_partition cut = kl_partition_channels(&c->q);
-        if (cut.nchannels != c->want.nchannels || cut.lo != c->want.lo || cut.mid != c->want.mid ||
-            cut.hi != c->want.hi)
-            fail_msg("%s: %d channels, %zu, %zu, %zu instead of %d, %zu, %zu, %zu", label_of(&c->q), cut.nchannels,
-                     cut.lo, cut.mid, cut.hi, c->want.nchannels, c->want.lo, c->want.mid, c->want.hi);
+        struct kl_partition partition = kl_partition_channels(&c->q);
+        if (partition.nchannels != c->want.nchannels || partition.lo != c->want.lo || partition.mid != c->want.mid ||
+            partition.hi != c->want.hi)
+            fail_msg("%s: %d channels, %zu, %zu, %zu instead of %d, %zu, %zu, %zu", label_of(&c->q),
+                     partition.nchannels, partition.lo, partition.mid, partition.hi, c->want.nchannels, c->want.lo,
+                     c->want.mid, c->want.hi);
     }
 }
 
@@ -201,10 +202,10 @@ static struct kl_partition expected_by_rules(const struct kl_partition_request *
         hi = per + (cells - lo) % (mid + 1);
     }
     if (!hi && mid) hi = per, mid--;
-    struct kl_partition cut = {.lo = lo * per_cell, .mid = mid ? per * per_cell : 0, .hi = hi * per_cell};
-    *(hi ? &cut.hi : &cut.lo) -= cells * per_cell - q->count;
-    cut.nchannels = (int)((cut.lo != 0) + mid + (cut.hi != 0));
-    return cut;
+    struct kl_partition partition = {.lo = lo * per_cell, .mid = mid ? per * per_cell : 0, .hi = hi * per_cell};
+    *(hi ? &partition.hi : &partition.lo) -= cells * per_cell - q->count;
+    partition.nchannels = (int)((partition.lo != 0) + mid + (partition.hi != 0));
+    return partition;
 }
 
 static void cuts_follow_the_steps_of_the_specification(void **state)

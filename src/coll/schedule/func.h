@@ -9,7 +9,7 @@
 #include "graph/tuning.h"
 
 enum {
-    KL_FUNC_ALL_TO_ALL = KL_FUNCS, /* through a board (flat.h); without one it consists of messages */
+    KL_FUNC_ALL_TO_ALL = KL_FUNCS, /* through shared memory (flat.h); without it the operation consists of messages */
     KL_FUNC_SEND,
     KL_FUNC_RECV,
     KL_FUNC_ROWS

@@ -57,15 +57,15 @@ struct kl_partition kl_partition_channels(const struct kl_partition_request *q)
     if (traffic < LEAST_TRAFFIC) traffic = LEAST_TRAFFIC;
     struct cells d = deal(cells, ceil_div(traffic, cell * per_byte), q->nchannels);
     size_t elems = cell / q->elem_bytes, excess = cells * elems - q->count;
-    struct kl_partition cut = {
+    struct kl_partition partition = {
         .nchannels = (int)((d.lo != 0) + d.mids + (d.hi != 0)),
         .lo = d.lo * elems,
         .mid = d.mids ? d.mid_each * elems : 0,
         .hi = d.hi * elems,
     };
-    if (cut.hi)
-        cut.hi -= excess;
+    if (partition.hi)
+        partition.hi -= excess;
     else
-        cut.lo -= excess;
-    return cut;
+        partition.lo -= excess;
+    return partition;
 }

@@ -27,11 +27,13 @@ struct kl_partition {
 
 struct kl_partition kl_partition_channels(const struct kl_partition_request *request);
 
-/** Elements [*first, *end) of channel c < cut->nchannels. */
-static inline void kl_partition_range(const struct kl_partition *cut, int c, size_t *first, size_t *end)
+/** Elements [*first, *end) of channel c < partition->nchannels. */
+static inline void kl_partition_range(const struct kl_partition *partition, int c, size_t *first, size_t *end)
 {
-    *first = c ? cut->lo + (size_t)(c - 1) * cut->mid : 0;
-    *end = *first + (!c ? cut->lo : c == cut->nchannels - 1 && cut->hi ? cut->hi : cut->mid);
+    *first = c ? partition->lo + (size_t)(c - 1) * partition->mid : 0;
+    *end = *first + (!c                                               ? partition->lo
+                     : c == partition->nchannels - 1 && partition->hi ? partition->hi
+                                                                      : partition->mid);
 }
 
 #endif

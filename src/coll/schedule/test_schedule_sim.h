@@ -117,7 +117,7 @@ static void sim_disconnect(struct sim *sim)
     }
 }
 
-/* ---- loops and places, as the mover has them ---- */
+/* ---- loops and places, as the pipeline has them ---- */
 
 static size_t sim_chunks_per_loop(const struct sim *sim)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/select/agreement.h"
 
-/* Asking costs all ranks a turn: it pays while one in so many collectives is done directly. */
+/* Asking costs all ranks a round: it pays while one in so many collectives is done directly. */
 enum { WORTH = 8 };
 
 void kl_agreement_init(struct kl_agreement *a, const struct kl_select_facts *facts)
@@ -49,7 +49,7 @@ static uint64_t distance(size_t bytes)
     return n < KL_AGREEMENT_LEAST ? KL_AGREEMENT_LEAST : n > KL_AGREEMENT_MOST ? KL_AGREEMENT_MOST : n;
 }
 
-bool kl_agreement_hear(struct kl_agreement *a, struct kl_agreement_notice notice, uint64_t number, size_t bytes)
+bool kl_agreement_on_notice(struct kl_agreement *a, struct kl_agreement_notice notice, uint64_t number, size_t bytes)
 {
     const bool replaced = notice.line_ns != a->select.line_ns[0];
 

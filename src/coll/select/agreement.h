@@ -7,7 +7,7 @@
  * a new time of a line, from which the table is made anew, ranks hear from their leader, rank 0, before the collective whose number is `next`:
  *
  *     leader  kl_agreement_say   the notice that holds from that collective on
- *     all     kl_agreement_hear
+ *     all     kl_agreement_on_notice
  *
  * With a table that is fixed nobody says anything.
  *
@@ -88,7 +88,7 @@ static inline void kl_agreement_freeze(struct kl_agreement *a)
 }
 
 /** From the collective of that number, and so many bytes, on. True: the table was replaced. */
-bool kl_agreement_hear(struct kl_agreement *agreement, struct kl_agreement_notice notice, uint64_t number,
-                       size_t bytes);
+bool kl_agreement_on_notice(struct kl_agreement *agreement, struct kl_agreement_notice notice, uint64_t number,
+                            size_t bytes);
 
 #endif

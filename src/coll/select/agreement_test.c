@@ -39,12 +39,12 @@ static struct job job_of(uint32_t words)
     return j;
 }
 
-static void hear_leader(struct job *j)
+static void notify_all(struct job *j)
 {
     const struct kl_agreement_notice notice =
         kl_agreement_say(&j->of[0], j->exported[0], j->line_ns, ++j->lines, j->now);
 
-    for (int r = 0; r < RANKS; r++) kl_agreement_hear(&j->of[r], notice, j->number, BYTES);
+    for (int r = 0; r < RANKS; r++) kl_agreement_on_notice(&j->of[r], notice, j->number, BYTES);
 }
 
 /* The exchange before a collective. */
@@ -65,7 +65,7 @@ static void run(struct job *j, int collectives)
     for (int i = 0; i < collectives; i++) {
         j->number++;
         j->now += 10 * 1000000;
-        if (j->number >= j->of[0].next) hear_leader(j);
+        if (j->number >= j->of[0].next) notify_all(j);
         const bool due = kl_agreement_due(&j->of[0], FUNC, BYTES);
         for (int r = 1; r < RANKS; r++) {
             assert_int_equal(kl_agreement_due(&j->of[r], FUNC, BYTES), due);

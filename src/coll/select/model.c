@@ -101,7 +101,7 @@ static double line_waits(const struct kl_select_facts *f, int func, size_t bytes
 
     if (func == KL_SELECT_FEW) return each;
     if (func == KL_SELECT_MANY) return TANGLED * each;
-    return func == KL_FUNC_ALL_TO_ALL && bytes / (size_t)f->nranks > KL_SELECT_BOARD_PART ? TANGLED * each : 0;
+    return func == KL_FUNC_ALL_TO_ALL && bytes / (size_t)f->nranks > KL_SELECT_SHM_PART ? TANGLED * each : 0;
 }
 
 /* Of data that stay in the last level of the caches, or come from memory and go there. */

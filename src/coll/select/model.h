@@ -20,7 +20,7 @@
 #include <stddef.h>
 
 /* ns of a line from a core that is near: it makes no difference below. And bytes of an all-to-all for each rank up to which it is one operation (flat.h). */
-enum { KL_SELECT_NEAR_NS = 60, KL_SELECT_BOARD_PART = 8 << 10 };
+enum { KL_SELECT_NEAR_NS = 60, KL_SELECT_SHM_PART = 8 << 10 };
 
 enum kl_copy { KL_COPY_STAGED, KL_COPY_KERNEL, KL_COPY_DIRECT, KL_COPIES };
 extern const char *const kl_copy_name[KL_COPIES];
@@ -65,7 +65,7 @@ float kl_select_cost(const struct kl_select_facts *facts, int func, size_t bytes
 /** Microseconds that a reduction over shared memory saves if the ranks of each core merge first; negative: it loses. */
 float kl_select_hierarchical_saves(const struct kl_select_facts *facts, int func, size_t bytes);
 
-/** Bytes that all ranks read and write together, from which on results are written past the caches. */
+/** Bytes that all ranks read and write together, from which on results are written with non-temporal stores. */
 size_t kl_select_nt_from(const struct kl_select_facts *facts);
 
 /** Bytes that all ranks read and write together in an operation. */

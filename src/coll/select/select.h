@@ -36,7 +36,7 @@ extern const char *const kl_select_reason_name[KL_SELECT_REASONS]; /* for progra
 struct kl_select_row {
     uint8_t copy; /* enum kl_copy */
     bool hierarchical;
-    bool nt;            /* results go past the caches; of collectives those that are not staged */
+    bool nt;            /* results use non-temporal stores; of collectives those that are not staged */
     uint8_t reason;     /* of the way to copy, enum kl_select_reason */
     float us, other_us; /* as the model estimates it, and the other way; 0: it is not estimated */
 };

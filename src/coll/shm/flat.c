@@ -11,10 +11,10 @@
 /*
  * MERGE_BYTES      merged at a time, so that all of it stays in the nearest cache
  * BROADCAST_BYTES  of a piece: others read one while the root writes the next
- * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second turn, which none posts before it is there
+ * WHOLE_BYTES      read of others, beside one's own share: above, slices pay for a second round, which none posts before it is there
  * OUT_BYTES        posted where several ranks post: less stays in the caches
  * GRAIN            bytes: slices are multiples of it
- * COMPARED_AT_ONCE turns, whose calls are compared in one go
+ * COMPARED_AT_ONCE rounds, whose calls are compared in one go
  */
 enum {
     MERGE_BYTES = 4096,
@@ -46,7 +46,7 @@ struct range {
 static struct range slice_of(const struct kl_flat_op *op, int rank)
 {
     const size_t all = op->piece, grain = op->share->elem_bytes < GRAIN ? GRAIN / op->share->elem_bytes : 1;
-    const size_t n = (size_t)op->board->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
+    const size_t n = (size_t)op->shm->nranks, slice = ((all + n - 1) / n + grain - 1) / grain * grain;
     const size_t at = min_size((size_t)rank * slice, all);
 
     return (struct range){at, min_size(slice, all - at)};
@@ -62,7 +62,7 @@ static struct range due_to(const struct kl_flat_op *op, int rank)
 /* The rank that has the place of `rank`, but in this group. */
 static int counterpart(const struct kl_flat_op *op, int rank, int group)
 {
-    const struct kl_shm_exchange_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->shm->groups;
 
     return g->rank[group * g->size + g->place[rank]];
 }
@@ -73,11 +73,11 @@ static size_t posted_across(const struct kl_flat_op *op, int rank, int end)
     size_t count = 0;
 
     for (int i = 0; i < end; i++)
-        if (i != op->board->groups.group[rank]) count += due_to(op, counterpart(op, rank, i)).count;
+        if (i != op->shm->groups.group[rank]) count += due_to(op, counterpart(op, rank, i)).count;
     return count;
 }
 
-/* Bytes that a rank which brings some posts in this turn. Across it is less, but goes to places as before, which have been touched. */
+/* Bytes that a rank which brings some posts in this round. Across it is less, but goes to places as before, which have been touched. */
 static size_t posted_by(const struct kl_flat_op *op, int rank)
 {
     return op->stage == KL_FLAT_TELL ? slice_of(op, rank).count * op->share->elem_bytes : op->bytes;
@@ -85,7 +85,7 @@ static size_t posted_by(const struct kl_flat_op *op, int rank)
 
 static size_t posted_here(const struct kl_flat_op *op)
 {
-    return op->brings ? posted_by(op, op->board->rank) : 0;
+    return op->brings ? posted_by(op, op->shm->rank) : 0;
 }
 
 static bool reduces(const struct kl_flat_op *op)
@@ -97,13 +97,13 @@ static bool reduces(const struct kl_flat_op *op)
 
 static bool is_root(const struct kl_flat_op *op)
 {
-    return op->share->root == op->board->rank;
+    return op->share->root == op->shm->rank;
 }
 
-/* Ranks whose posts this rank takes in this turn. */
+/* Ranks whose posts this rank takes in this round. */
 static int count_sources(const struct kl_flat_op *op)
 {
-    const struct kl_shm_exchange *b = op->board;
+    const struct kl_shm_exchange *b = op->shm;
 
     if (op->share->func == KL_FUNC_BROADCAST) return is_root(op) ? 0 : 1;
     if (op->share->func == KL_FUNC_REDUCE) return is_root(op) ? b->nranks : 0;
@@ -114,7 +114,7 @@ static int count_sources(const struct kl_flat_op *op)
 
 static bool takes_slices(const struct kl_flat_op *op)
 {
-    const size_t others = (size_t)op->board->nranks - 2;
+    const size_t others = (size_t)op->shm->nranks - 2;
 
     if (op->share->func != KL_FUNC_ALL_REDUCE) return false;
     return others * (op->share->end - op->share->first) * op->share->elem_bytes > WHOLE_BYTES;
@@ -127,7 +127,7 @@ static bool takes_slices(const struct kl_flat_op *op)
 static bool keeps_own(const struct kl_flat_op *op)
 {
     const struct kl_channel_work *s = op->share;
-    const struct kl_shm_exchange *b = op->board;
+    const struct kl_shm_exchange *b = op->shm;
 
     if (!s->redop || s->redop->first) return false;
     return b->nranks == 2 || (s->func == KL_FUNC_REDUCE && is_root(op) && (s->send != s->recv || b->rank <= 1));
@@ -144,7 +144,7 @@ static bool brings_data(const struct kl_flat_op *op)
 static size_t most_of(const struct kl_flat_op *op)
 {
     const struct kl_channel_work *s = op->share;
-    const size_t slot = op->board->slot_bytes, all = s->end - s->first;
+    const size_t slot = op->shm->slot_bytes, all = s->end - s->first;
     const size_t bytes = s->func == KL_FUNC_BROADCAST ? min_size(BROADCAST_BYTES, slot) : slot;
 
     return all * s->elem_bytes * op->parts <= bytes ? all : bytes / s->elem_bytes / op->parts;
@@ -159,17 +159,17 @@ static bool is_rooted(const struct kl_channel_work *share)
 /* Where cores have several ranks each, the data of these ranks are merged first: then one partial result comes from another core, not one of each rank there. */
 static bool is_hierarchical(const struct kl_flat_op *op)
 {
-    return op->share->hierarchical && op->board->groups.n > 1 &&
+    return op->share->hierarchical && op->shm->groups.n > 1 &&
            (op->slices || op->share->func == KL_FUNC_REDUCE_SCATTER);
 }
 
 /* Field by field, as in fill_share (exec.c). */
-static inline void start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share)
+static inline void start(struct kl_flat_op *op, struct kl_shm_exchange *shm, const struct kl_channel_work *share)
 {
-    kl_shm_exchange_begin(board, share->func == KL_FUNC_BROADCAST, is_rooted(share));
-    op->board = board;
+    kl_shm_exchange_begin(shm, share->func == KL_FUNC_BROADCAST, is_rooted(share));
+    op->shm = shm;
     op->share = share;
-    op->parts = kl_func_info[share->func].send_parts ? (size_t)board->nranks : 1;
+    op->parts = kl_func_info[share->func].send_parts ? (size_t)shm->nranks : 1;
     op->most = most_of(op);
     op->first = share->first;
     op->keeps = keeps_own(op);
@@ -177,15 +177,15 @@ static inline void start(struct kl_flat_op *op, struct kl_shm_exchange *board, c
     op->slices = takes_slices(op);
     op->hierarchical = is_hierarchical(op);
     op->stage = KL_FLAT_BRING;
-    op->posted = !board->rooted && board->turn < board->posted;
+    op->posted = !shm->rooted && shm->round < shm->posted;
     op->sources = count_sources(op);
     op->arrived = 0;
     begin_piece(op);
 }
 
-void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share)
+void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *shm, const struct kl_channel_work *share)
 {
-    start(op, board, share);
+    start(op, shm, share);
 }
 
 /* ---- posting ---- */
@@ -205,33 +205,33 @@ enum { EVERYBODY = -1 };
 /* Is it known that a rank, or everybody, reads on this rank's core? */
 static bool reads_here(const struct kl_flat_op *op, int reader)
 {
-    const struct kl_shm_exchange_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->shm->groups;
 
     if (op->hierarchical && op->stage == KL_FLAT_BRING) return true;
-    return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->board->rank];
+    return reader != EVERYBODY && g->n > 1 && g->group[reader] == g->group[op->shm->rank];
 }
 
 /* Is this the one rank that posts data? */
 static bool posts_alone(const struct kl_flat_op *op)
 {
-    return op->board->solo || (op->board->rooted && op->board->nranks == 2);
+    return op->shm->solo || (op->shm->rooted && op->shm->nranks == 2);
 }
 
-/* Does a copy of so many bytes to a post go past the caches? The answer is remembered (kl_shm_exchange_prefetch_own). */
-static bool posts_past(const struct kl_flat_op *op, void *to, size_t bytes)
+/* Does a copy of so many bytes to a post use non-temporal stores? The answer is remembered (kl_shm_exchange_prefetch_own). */
+static bool posts_nontemporal(const struct kl_flat_op *op, void *to, size_t bytes)
 {
-    struct kl_shm_exchange *b = op->board;
+    struct kl_shm_exchange *b = op->shm;
 
     if (bytes < (posts_alone(op) ? KL_COPY_OUT_LEAST : OUT_BYTES)) return false;
     kl_shm_exchange_copies(b, (char *)to + bytes / 2, bytes);
-    return b->past = kl_copy_out_is_nontemporal(&b->out, bytes);
+    return b->nontemporal = kl_copy_out_is_nontemporal(&b->out, bytes);
 }
 
 /* What is only read on this core stays in its caches. */
 static void copy_post(const struct kl_flat_op *op, int reader, void *to, const void *from, size_t bytes)
 {
-    if (!reads_here(op, reader) && posts_past(op, to, bytes))
-        kl_copy_out(&op->board->out, to, from, bytes);
+    if (!reads_here(op, reader) && posts_nontemporal(op, to, bytes))
+        kl_copy_out(&op->shm->out, to, from, bytes);
     else
         kl_copy_prefetched(to, from, bytes);
 }
@@ -256,7 +256,7 @@ static void bring_parts(const struct kl_flat_op *op, char *to)
     const bool own = reduces(op) && !op->keeps;
 
     for (int r = 0; r < (int)op->parts; r++, to += op->piece * s->elem_bytes)
-        if (own || r != op->board->rank)
+        if (own || r != op->shm->rank)
             bring(op, r, to, at(s->send, (size_t)r * s->count + op->first, s->elem_bytes), op->piece);
 }
 
@@ -265,7 +265,7 @@ static void bring_slices(const struct kl_flat_op *op, char *to)
 {
     const struct kl_channel_work *s = op->share;
 
-    for (int r = 0; r < op->board->nranks; r++) {
+    for (int r = 0; r < op->shm->nranks; r++) {
         const struct range slice = slice_of(op, r);
         bring(op, r, to + slice.at * s->elem_bytes, at(s->send, op->first + slice.at, s->elem_bytes), slice.count);
     }
@@ -277,11 +277,11 @@ static void post_data(const struct kl_flat_op *op, char *to)
 
     if (op->stage == KL_FLAT_ACROSS) return; /* it is there: merge_core */
     if (op->stage == KL_FLAT_TELL) {
-        struct range own = slice_of(op, op->board->rank);
+        struct range own = slice_of(op, op->shm->rank);
         copy_post(op, EVERYBODY, to, at(s->recv, op->first + own.at, s->elem_bytes), own.count * s->elem_bytes);
     } else if (op->parts > 1) {
         bring_parts(op, to);
-    } else if (op->slices && op->board->groups.n > 1) {
+    } else if (op->slices && op->shm->groups.n > 1) {
         bring_slices(op, to);
     } else {
         bring(op, s->func == KL_FUNC_REDUCE ? s->root : EVERYBODY, to, at(s->send, op->first, s->elem_bytes),
@@ -291,14 +291,14 @@ static void post_data(const struct kl_flat_op *op, char *to)
 
 static inline bool try_post(struct kl_flat_op *op)
 {
-    struct kl_shm_exchange *b = op->board;
+    struct kl_shm_exchange *b = op->shm;
     int blocker;
 
     if (op->posted) return true;
     const size_t bytes = posted_here(op);
     if (!kl_shm_exchange_may_post(b, bytes, &blocker)) return false;
     if (op->brings) {
-        b->past = false;
+        b->nontemporal = false;
         post_data(op, kl_shm_exchange_open(b, bytes));
         kl_shm_exchange_announce(b, bytes, op->share->signature);
     } else {
@@ -312,14 +312,14 @@ static inline bool try_post(struct kl_flat_op *op)
 /* Where parts are gathered ranks begin with different ones; this one is not among them. */
 static int source(const struct kl_flat_op *op, int i)
 {
-    const struct kl_shm_exchange_groups *g = &op->board->groups;
+    const struct kl_shm_exchange_groups *g = &op->shm->groups;
 
     if (op->share->func == KL_FUNC_BROADCAST) return op->share->root;
-    if (op->stage == KL_FLAT_ACROSS) return counterpart(op, op->board->rank, i);
-    if (op->stage == KL_FLAT_BRING && op->hierarchical) return g->rank[g->group[op->board->rank] * g->size + i];
+    if (op->stage == KL_FLAT_ACROSS) return counterpart(op, op->shm->rank, i);
+    if (op->stage == KL_FLAT_BRING && op->hierarchical) return g->rank[g->group[op->shm->rank] * g->size + i];
     if (reduces(op)) return i;
-    const int from = op->board->rank + 1 + i;
-    return from < op->board->nranks ? from : from - op->board->nranks;
+    const int from = op->shm->rank + 1 + i;
+    return from < op->shm->nranks ? from : from - op->shm->nranks;
 }
 
 static const char *function(const struct kl_flat_op *op)
@@ -338,22 +338,22 @@ struct pile {
 /* From `skip` elements of what a rank has posted on. */
 static const char *posted_from(const struct kl_flat_op *op, int rank, size_t skip)
 {
-    return at(kl_shm_exchange_data(op->board, rank, posted_by(op, rank)), skip, op->share->elem_bytes);
+    return at(kl_shm_exchange_data(op->shm, rank, posted_by(op, rank)), skip, op->share->elem_bytes);
 }
 
 /* Of all ranks. `mine`: this rank's, or NULL for what it posted. */
 static void pile_all(struct pile *p, const struct kl_flat_op *op, const char *mine, size_t skip)
 {
-    p->n = (size_t)op->board->nranks;
-    for (int r = 0; r < op->board->nranks; r++) p->partial[r] = posted_from(op, r, skip);
-    if (mine) p->partial[op->board->rank] = mine;
+    p->n = (size_t)op->shm->nranks;
+    for (int r = 0; r < op->shm->nranks; r++) p->partial[r] = posted_from(op, r, skip);
+    if (mine) p->partial[op->shm->rank] = mine;
 }
 
 /* Of the ranks of this one's core. */
 static void pile_core(struct pile *p, const struct kl_flat_op *op, size_t skip)
 {
-    const struct kl_shm_exchange_groups *g = &op->board->groups;
-    const uint8_t *rank = &g->rank[g->group[op->board->rank] * g->size];
+    const struct kl_shm_exchange_groups *g = &op->shm->groups;
+    const uint8_t *rank = &g->rank[g->group[op->shm->rank] * g->size];
 
     p->n = (size_t)g->size;
     for (int i = 0; i < g->size; i++) p->partial[i] = posted_from(op, rank[i], skip);
@@ -362,8 +362,8 @@ static void pile_core(struct pile *p, const struct kl_flat_op *op, size_t skip)
 /* Of all cores: this one's is here. */
 static void pile_across(struct pile *p, const struct kl_flat_op *op, const char *here)
 {
-    const struct kl_shm_exchange_groups *g = &op->board->groups;
-    const int rank = op->board->rank, own = g->group[rank];
+    const struct kl_shm_exchange_groups *g = &op->shm->groups;
+    const int rank = op->shm->rank, own = g->group[rank];
 
     p->n = 0;
     p->partial[p->n++] = here;
@@ -403,8 +403,8 @@ static void merge(const struct kl_redop *redop, char *to, struct pile *p, size_t
     }
 }
 
-/* The same, past the caches. Nothing is there before kl_nontemporal_fence. */
-static void merge_past(const struct kl_flat_op *op, char *to, struct pile *p, size_t count)
+/* The same, with non-temporal stores. Nothing is there before kl_nontemporal_fence. */
+static void merge_nontemporal(const struct kl_flat_op *op, char *to, struct pile *p, size_t count)
 {
     const struct kl_redop *redop = op->share->redop;
 
@@ -422,10 +422,10 @@ static const char *own_partial(const struct kl_flat_op *op, size_t element)
     return op->keeps ? at(op->share->send, element, op->share->elem_bytes) : NULL;
 }
 
-/* Where that which is due to this rank belongs. */
+/* The place of this rank's result. */
 static char *result(const struct kl_flat_op *op)
 {
-    const size_t slice = op->slices ? slice_of(op, op->board->rank).at : 0;
+    const size_t slice = op->slices ? slice_of(op, op->shm->rank).at : 0;
 
     return at(op->share->recv, op->first + slice, op->share->elem_bytes);
 }
@@ -433,38 +433,38 @@ static char *result(const struct kl_flat_op *op)
 static void merge_own(const struct kl_flat_op *op)
 {
     const struct kl_channel_work *s = op->share;
-    const struct range due = due_to(op, op->board->rank);
+    const struct range due = due_to(op, op->shm->rank);
     const bool scatters = s->func == KL_FUNC_REDUCE_SCATTER;
     struct pile p;
 
     if (!due.count) return;
-    pile_all(&p, op, own_partial(op, op->first + (scatters ? (size_t)op->board->rank * s->count : due.at)), due.at);
+    pile_all(&p, op, own_partial(op, op->first + (scatters ? (size_t)op->shm->rank * s->count : due.at)), due.at);
     merge(s->redop, result(op), &p, due.count, true);
 }
 
-/* Where this rank posts across, in the next turn; NULL: not yet, *blocker has not read enough. */
+/* Where this rank posts across, in the next round; NULL: not yet, *blocker has not read enough. */
 static char *next_post(const struct kl_flat_op *op, int *blocker)
 {
-    struct kl_shm_exchange *b = op->board;
+    struct kl_shm_exchange *b = op->shm;
 
-    b->turn++;
+    b->round++;
     char *post = kl_shm_exchange_may_post(b, op->bytes, blocker) ? kl_shm_exchange_open(b, op->bytes) : NULL;
-    b->turn--;
+    b->round--;
     return post;
 }
 
 /* What the ranks of this core have brought for `to`: here, or to `post` if that is another rank. Elements posted. */
-static size_t merge_for(const struct kl_flat_op *op, int to, char *post, bool past)
+static size_t merge_for(const struct kl_flat_op *op, int to, char *post, bool nontemporal)
 {
     const struct kl_redop *redop = op->share->redop;
     const struct range due = due_to(op, to);
-    const bool here = to == op->board->rank;
+    const bool here = to == op->shm->rank;
     struct pile p;
 
     if (!due.count) return 0;
     pile_core(&p, op, due.at);
-    if (past && !here)
-        merge_past(op, post, &p, due.count);
+    if (nontemporal && !here)
+        merge_nontemporal(op, post, &p, due.count);
     else
         merge(redop, here ? result(op) : post, &p, due.count, false);
     return here ? 0 : due.count;
@@ -473,22 +473,23 @@ static size_t merge_for(const struct kl_flat_op *op, int to, char *post, bool pa
 /* For this rank here, for its counterparts in what it posts next. False: there is no room yet. */
 static bool merge_core(const struct kl_flat_op *op)
 {
-    const struct kl_shm_exchange *b = op->board;
+    const struct kl_shm_exchange *b = op->shm;
     const size_t elem_bytes = op->share->elem_bytes, bytes = posted_across(op, b->rank, b->groups.n) * elem_bytes;
     int blocker;
     char *post = next_post(op, &blocker);
 
     if (!post) return false;
-    const bool past = posts_past(op, post, bytes);
-    if (!past) kl_prefetch_to_write(post, bytes);
-    for (int i = 0; i < b->groups.n; i++) post += merge_for(op, counterpart(op, b->rank, i), post, past) * elem_bytes;
-    if (past) kl_nontemporal_fence();
+    const bool nontemporal = posts_nontemporal(op, post, bytes);
+    if (!nontemporal) kl_prefetch_to_write(post, bytes);
+    for (int i = 0; i < b->groups.n; i++)
+        post += merge_for(op, counterpart(op, b->rank, i), post, nontemporal) * elem_bytes;
+    if (nontemporal) kl_nontemporal_fence();
     return true;
 }
 
 static void merge_across(const struct kl_flat_op *op)
 {
-    const struct range due = due_to(op, op->board->rank);
+    const struct range due = due_to(op, op->shm->rank);
     struct pile p;
 
     if (!due.count) return;
@@ -524,11 +525,11 @@ static char *place_of(const struct kl_flat_op *op, int rank)
 static void take(const struct kl_flat_op *op, int from)
 {
     const size_t bytes = posted_by(op, from);
-    const char *posted = kl_shm_exchange_data(op->board, from, bytes);
+    const char *posted = kl_shm_exchange_data(op->shm, from, bytes);
 
     if (op->share->func == KL_FUNC_ALL_TO_ALL) {
         size_t part = bytes / op->parts;
-        memcpy(place_of(op, from), posted + (size_t)op->board->rank * part, part);
+        memcpy(place_of(op, from), posted + (size_t)op->shm->rank * part, part);
     } else {
         memcpy(place_of(op, from), posted, bytes);
     }
@@ -540,8 +541,8 @@ static void keep_own(const struct kl_flat_op *op)
     const struct kl_channel_work *s = op->share;
 
     if (s->redop || !op->brings) return;
-    size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->board->rank * s->count : 0);
-    copy(place_of(op, op->board->rank), at(s->send, from, s->elem_bytes), op->piece * s->elem_bytes);
+    size_t from = op->first + (kl_func_info[s->func].send_parts ? (size_t)op->shm->rank * s->count : 0);
+    copy(place_of(op, op->shm->rank), at(s->send, from, s->elem_bytes), op->piece * s->elem_bytes);
 }
 
 /* BRING: the piece is over. */
@@ -554,33 +555,33 @@ static enum kl_flat_stage next_stage(const struct kl_flat_op *op)
 /* Has this rank, with its sources, looked at all others? */
 static bool looks_at_all(const struct kl_flat_op *op)
 {
-    return op->sources >= op->board->nranks - 1;
+    return op->sources >= op->shm->nranks - 1;
 }
 
-/* Who takes data of some compares with its neighbour for the rest: of ranks that name different roots, one finds out. It waits for that if
- * nothing like it follows. Who takes nothing waits for none, within what the board allows: of two that name themselves roots the later one sees it, or
- * both in their next operations. False: not yet, or *rc says why not. */
+/* A rank that takes data of some ranks compares with its neighbour for the rest: of ranks that name different roots, one notices. It waits for that if
+ * no operation of the kind follows. A rank that takes no data does not wait, within the limits of the exchange: of two that name themselves roots the later
+ * one notices, or both in their next operations. False: not yet, or *rc says why not. */
 static bool agree(struct kl_flat_op *op, ncclResult_t *rc)
 {
-    struct kl_shm_exchange *b = op->board;
+    struct kl_shm_exchange *b = op->shm;
 
-    if (looks_at_all(op) && b->compared == b->turn) return true;
-    if (next_stage(op) != KL_FLAT_BRING) return true; /* compared in the turns that follow */
-    if (op->share->more && b->turn - b->compared < COMPARED_AT_ONCE) return true;
-    if (!op->sources && b->turn - b->compared < KL_SHM_EXCHANGE_LAG && !kl_shm_exchange_neighbour_is_near(b))
+    if (looks_at_all(op) && b->compared == b->round) return true;
+    if (next_stage(op) != KL_FLAT_BRING) return true; /* compared in the rounds that follow */
+    if (op->share->more && b->round - b->compared < COMPARED_AT_ONCE) return true;
+    if (!op->sources && b->round - b->compared < KL_SHM_EXCHANGE_LAG && !kl_shm_exchange_neighbour_is_near(b))
         return true;
     enum kl_comparison got = kl_shm_exchange_compare(b);
     if (got == KL_OTHER) *rc = kl_shm_exchange_refuse(b, kl_shm_exchange_neighbour(b), function(op));
     if (got != KL_NOT_YET) return got == KL_SAME;
-    return b->turn - b->compared < KL_SHM_EXCHANGE_LAG && (!op->sources || op->share->more);
+    return b->round - b->compared < KL_SHM_EXCHANGE_LAG && (!op->sources || op->share->more);
 }
 
 /* Is the post of a source here, and of the same call? */
 static inline bool comes(const struct kl_flat_op *op, int from, ncclResult_t *rc)
 {
-    const enum kl_comparison got = kl_shm_exchange_has_come(op->board, from, posted_by(op, from), op->share->signature);
+    const enum kl_comparison got = kl_shm_exchange_has_come(op->shm, from, posted_by(op, from), op->share->signature);
 
-    if (got == KL_OTHER) *rc = kl_shm_exchange_refuse(op->board, from, function(op));
+    if (got == KL_OTHER) *rc = kl_shm_exchange_refuse(op->shm, from, function(op));
     return got == KL_SAME;
 }
 
@@ -590,7 +591,7 @@ static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
 
     for (; op->arrived < op->sources; op->arrived++) {
         const int from = source(op, op->arrived);
-        if (from == op->board->rank) continue; /* where all are merged */
+        if (from == op->shm->rank) continue; /* where all are merged */
         if (!comes(op, from, rc)) return false;
         if (!merges) take(op, from);
     }
@@ -600,21 +601,21 @@ static inline bool collect(struct kl_flat_op *op, ncclResult_t *rc)
     return true;
 }
 
-/* ---- turns ---- */
+/* ---- rounds ---- */
 
-static void leave_turn(const struct kl_flat_op *op)
+static void leave_round(const struct kl_flat_op *op)
 {
-    if (op->sources) op->board->taken = op->board->turn + 1;
-    if (looks_at_all(op)) op->board->compared = op->board->turn + 1;
-    if (op->bytes <= op->board->cell_bytes)
-        kl_shm_exchange_next_small_round(op->board);
+    if (op->sources) op->shm->taken = op->shm->round + 1;
+    if (looks_at_all(op)) op->shm->compared = op->shm->round + 1;
+    if (op->bytes <= op->shm->cell_bytes)
+        kl_shm_exchange_next_small_round(op->shm);
     else
-        kl_shm_exchange_next_round(op->board);
+        kl_shm_exchange_next_round(op->shm);
 }
 
-static void end_turn(struct kl_flat_op *op)
+static void end_round(struct kl_flat_op *op)
 {
-    leave_turn(op);
+    leave_round(op);
     op->posted = false;
     op->arrived = 0;
     if (op->slices || op->hierarchical) {
@@ -626,16 +627,16 @@ static void end_turn(struct kl_flat_op *op)
     if (op->first < op->share->end) begin_piece(op);
 }
 
-/* Is this turn its only one, or the last? */
-static bool ends_with_turn(const struct kl_flat_op *op)
+/* Is this round its only one, or the last? */
+static bool ends_with_round(const struct kl_flat_op *op)
 {
     return op->first + op->piece >= op->share->end && next_stage(op) == KL_FLAT_BRING;
 }
 
-/* Changes whenever something moves within a turn. */
+/* Changes whenever something moves within a round. */
 static size_t position(const struct kl_flat_op *op)
 {
-    return (size_t)(op->posted + op->arrived) + (size_t)op->board->compared;
+    return (size_t)(op->posted + op->arrived) + (size_t)op->shm->compared;
 }
 
 enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
@@ -648,36 +649,36 @@ enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc)
             if (*rc) return KL_DONE;
             return position(op) != before ? KL_MOVED : got;
         }
-        end_turn(op);
+        end_round(op);
         got = KL_MOVED;
     }
     return KL_DONE;
 }
 
-/* What is one turn, in which nothing has to be waited for, needs no more than that. */
-bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share,
+/* An operation of one round that has to wait for nothing is done here. */
+bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *shm, const struct kl_channel_work *share,
                      ncclResult_t *rc)
 {
-    start(op, board, share);
-    if (!ends_with_turn(op)) return kl_flat_progress(op, rc) == KL_DONE;
+    start(op, shm, share);
+    if (!ends_with_round(op)) return kl_flat_progress(op, rc) == KL_DONE;
     if (!try_post(op) || !collect(op, rc)) return *rc;
-    leave_turn(op);
+    leave_round(op);
     return true;
 }
 
-/* ---- ahead ---- */
+/* ---- early posting ---- */
 
 bool kl_flat_prepost(const struct kl_flat_op *op, const struct kl_channel_work *share, uint64_t later)
 {
-    struct kl_shm_exchange *b = op->board;
+    struct kl_shm_exchange *b = op->shm;
     struct kl_flat_op next;
 
-    if (!op->posted || !ends_with_turn(op) || is_rooted(op->share) || is_rooted(share)) return false;
-    b->turn += later;
+    if (!op->posted || !ends_with_round(op) || is_rooted(op->share) || is_rooted(share)) return false;
+    b->round += later;
     start(&next, b, share);
-    const bool posted = ends_with_turn(&next) && later <= kl_shm_exchange_early(b, next.bytes) && try_post(&next);
-    if (posted) b->posted = b->turn + 1;
-    b->turn -= later;
+    const bool posted = ends_with_round(&next) && later <= kl_shm_exchange_early(b, next.bytes) && try_post(&next);
+    if (posted) b->posted = b->round + 1;
+    b->round -= later;
     return posted;
 }
 
@@ -688,12 +689,12 @@ static int blocker(struct kl_flat_op *op)
     int rank = -1;
 
     if (op->first >= op->share->end) return -1;
-    if (!op->posted) return kl_shm_exchange_may_post(op->board, posted_here(op), &rank) ? -1 : rank;
+    if (!op->posted) return kl_shm_exchange_may_post(op->shm, posted_here(op), &rank) ? -1 : rank;
     if (op->arrived == op->sources && op->hierarchical && op->stage == KL_FLAT_BRING)
         return next_post(op, &rank) ? -1 : rank;
-    if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_shm_exchange_neighbour(op->board);
+    if (op->arrived == op->sources) return looks_at_all(op) ? -1 : kl_shm_exchange_neighbour(op->shm);
     rank = source(op, op->arrived);
-    return kl_shm_exchange_is_there(op->board, rank, posted_by(op, rank)) ? -1 : rank;
+    return kl_shm_exchange_is_there(op->shm, rank, posted_by(op, rank)) ? -1 : rank;
 }
 
 int kl_flat_blocked_on(struct kl_flat_op *op, bool gone)
@@ -702,5 +703,5 @@ int kl_flat_blocked_on(struct kl_flat_op *op, bool gone)
 
     if (!gone || rank < 0) return rank;
     /* What a rank did before it left is visible when its mark is. */
-    return kl_arena_left(op->board->mark, rank) && blocker(op) == rank ? rank : -1;
+    return kl_arena_left(op->shm->mark, rank) && blocker(op) == rank ? rank : -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * flat.h - a resumable collective over a board (shm_exchange.h): all ranks at once, in one to three turns for each piece, however many they are.
+ * flat.h - a resumable collective through shared memory (shm_exchange.h): all ranks at once, in one to three rounds for each piece, however many they are.
  *
  *                    who posts what                       who takes what
  *      broadcast     the root a piece, all a line         all others
@@ -13,13 +13,13 @@
  *      the last two reductions, by core: the same;       all merge, of the ranks of their core, what is due to them, or to the rank in
  *                    then what they have merged for others their place on another core; those the same of all cores
  *
- * What depends on several rounds elsewhere depends on one or two flags here, which is what counts where ranks share cores: each round
- * costs a switch of every core. Whether reductions go by core is said by the share (kl_share.hierarchical).
+ * Other algorithms take several rounds, this one waits for one or two flags: where ranks share cores, each round costs a switch of every
+ * core. kl_channel_work.hierarchical selects reductions by core.
  *
  * Results:  merged in the order of ranks, or by core: all get the same bits. They get them again where the way is the same.
  * Aliasing: in place as NCCL defines it; buffers may be reused when the operation is DONE.
  * Errors:   ncclInvalidUsage when another rank came with another call.
- * Threads:  one at a time. Never blocks, allocates nothing. May be dropped at any point if nothing follows on the board.
+ * Threads:  one at a time. Never blocks, allocates nothing. May be dropped at any point if no operation follows on the exchange.
  */
 #ifndef KL_COLL_SHM_FLAT_H
 #define KL_COLL_SHM_FLAT_H
@@ -27,21 +27,21 @@
 #include "coll/shm/flat_op.h"
 
 enum {
-    KL_FLAT_PART = KL_SELECT_BOARD_PART
-}; /* bytes of an all-to-all for each rank: up to these a board is faster than messages */
+    KL_FLAT_PART = KL_SELECT_SHM_PART
+}; /* bytes of an all-to-all for each rank: up to these shared memory is faster than messages */
 
-void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share);
+void kl_flat_start(struct kl_flat_op *op, struct kl_shm_exchange *shm, const struct kl_channel_work *share);
 
 /** The same, and look once whether all can be done. False: go on. *rc is set on failure, with true. */
-bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *board, const struct kl_channel_work *share,
+bool kl_flat_try_now(struct kl_flat_op *op, struct kl_shm_exchange *shm, const struct kl_channel_work *share,
                      ncclResult_t *rc);
 
 /** Go on; DONE when this rank's part is complete. *rc is set on failure, with DONE. */
 enum kl_progress kl_flat_progress(struct kl_flat_op *op, ncclResult_t *rc);
 
 /**
- * While `op` is under way: post what this rank brings to the operation that follows `later` turns behind its own, in which all between post as well. False: not now,
- * or it takes more than a turn.
+ * While `op` is under way: post this rank's data of the operation that follows `later` rounds behind its own; those between are posted as well. False: not now,
+ * or it takes more than a round.
  */
 bool kl_flat_prepost(const struct kl_flat_op *op, const struct kl_channel_work *share, uint64_t later);
 

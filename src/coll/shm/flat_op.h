@@ -6,7 +6,7 @@
 #include "coll/pipeline/algorithm.h"
 #include "coll/shm/shm_exchange.h"
 
-/** Turns of a piece, in this order; most have the first only. */
+/** Rounds of a piece, in this order; most have the first only. */
 enum kl_flat_stage {
     KL_FLAT_BRING,  /* ranks post what they bring */
     KL_FLAT_ACROSS, /* what the ranks of their core bring together, for those of other cores */
@@ -14,7 +14,7 @@ enum kl_flat_stage {
 };
 
 struct kl_flat_op {
-    struct kl_shm_exchange *board;
+    struct kl_shm_exchange *shm;
     const struct kl_channel_work *share;
     size_t parts;      /* that a rank posts at a time */
     size_t most;       /* elements of a piece, of a part where there are parts */
@@ -26,8 +26,8 @@ struct kl_flat_op {
     bool slices;       /* of the piece each rank merges its own, */
     bool hierarchical; /* first with ranks of its core, then with the results of other cores */
     enum kl_flat_stage stage;
-    bool posted; /* this rank has, in this turn */
-    int sources; /* ranks whose posts of this turn it takes, */
+    bool posted; /* this rank has, in this round */
+    int sources; /* ranks whose posts of this round it takes, */
     int arrived; /* of which so many are here */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flat where ranks do not keep step: a rank that runs ahead goes once round and no further, and data posted before
- * their turn are read in it. */
+/* Flat where ranks do not keep step: a rank that runs ahead goes through one cycle and no further, and data posted before
+ * their round are read in it. */
 #include "coll/shm/test_shm_exchange_calls.h"
 
 /* ---- a rank that runs ahead ---- */
@@ -45,7 +45,7 @@ static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
 
     assert_int_equal(kl_redop_init(&c.redop, c.type, ncclSum, n), ncclSuccess);
     open_world(&w, n, 40000);
-    use_all_places(&w.board[rank]);
+    use_all_places(&w.shm[rank]);
     for (;; ahead++) {
         struct kl_channel_work s = share_of(&c, rank, w.send[rank], w.recv[rank]);
         start_flat(&w, rank, &s);
@@ -59,50 +59,51 @@ static void expect_ahead(int n, int func, size_t bytes, int most, int followed)
     close_world(&w);
 }
 
-/* An area with so many places, on such a board. The writer waits for a sixteenth, and one; small turns are acknowledged
+/* An area with so many places, in such an exchange. The writer waits for a sixteenth, and one; small rounds are acknowledged
  * in groups. */
-static void expect_round(const struct kl_shm_exchange *board, int func, size_t bytes, uint32_t places)
+static void expect_cycle(const struct kl_shm_exchange *shm, int func, size_t bytes, uint32_t places)
 {
     uint32_t followed = places / 16 + 1;
 
-    if (bytes <= board->cell_bytes)
+    if (bytes <= shm->cell_bytes)
         followed = (followed + KL_SHM_EXCHANGE_ANNOUNCED - 1) / KL_SHM_EXCHANGE_ANNOUNCED * KL_SHM_EXCHANGE_ANNOUNCED;
-    expect_ahead(board->nranks, func, bytes, (int)places, (int)followed);
+    expect_ahead(shm->nranks, func, bytes, (int)places, (int)followed);
 }
 
 /* Where each post needs a line, there are no more posts than lines. */
-static void expect_places(const struct kl_shm_exchange *board, int func, size_t bytes, uint32_t places)
+static void expect_places(const struct kl_shm_exchange *shm, int func, size_t bytes, uint32_t places)
 {
-    const bool packed =
-        board->crowded && bytes > (size_t)(func == KL_FUNC_BROADCAST ? KL_SHM_EXCHANGE_INLINE : KL_SHM_EXCHANGE_PACKET);
+    const bool packed = shm->oversubscribed &&
+                        bytes > (size_t)(func == KL_FUNC_BROADCAST ? KL_SHM_EXCHANGE_INLINE : KL_SHM_EXCHANGE_PACKET);
 
-    expect_round(board, func, bytes, packed || places < board->nlines ? places : board->nlines);
+    expect_cycle(shm, func, bytes, packed || places < shm->nlines ? places : shm->nlines);
 }
 
-/* In a broadcast, or a reduce, whose areas are of one cell, two, four. `brief`: places of the smallest. */
-static void expect_rounds(int func, const struct kl_shm_exchange *board, const struct kl_shm_exchange_area *areas,
-                          uint32_t brief)
+/* In a broadcast, or a reduce, whose areas are of one cell, two, four. `packed`: places of the smallest. */
+static void expect_cycles(int func, const struct kl_shm_exchange *shm, const struct kl_shm_exchange_area *areas,
+                          uint32_t packed)
 {
-    expect_round(board, func, KL_SHM_EXCHANGE_BRIEF, brief);
-    expect_round(board, func, KL_SHM_EXCHANGE_BRIEF + 1, board->nlines);
-    expect_round(board, func, KL_SHM_EXCHANGE_INLINE, board->nlines);
-    expect_round(board, func, KL_SHM_EXCHANGE_INLINE + 1, board->area[KL_SHM_EXCHANGE_PACKETS].places);
-    expect_round(board, func, KL_SHM_EXCHANGE_PACKET, board->area[KL_SHM_EXCHANGE_PACKETS].places);
-    expect_places(board, func, KL_SHM_EXCHANGE_PACKET + 1, areas[0].places);
-    expect_places(board, func, board->cell_bytes, areas[0].places);
+    expect_cycle(shm, func, KL_SHM_EXCHANGE_PACKED, packed);
+    expect_cycle(shm, func, KL_SHM_EXCHANGE_PACKED + 1, shm->nlines);
+    expect_cycle(shm, func, KL_SHM_EXCHANGE_INLINE, shm->nlines);
+    expect_cycle(shm, func, KL_SHM_EXCHANGE_INLINE + 1, shm->area[KL_SHM_EXCHANGE_PACKETS].places);
+    expect_cycle(shm, func, KL_SHM_EXCHANGE_PACKET, shm->area[KL_SHM_EXCHANGE_PACKETS].places);
+    expect_places(shm, func, KL_SHM_EXCHANGE_PACKET + 1, areas[0].places);
+    expect_places(shm, func, shm->cell_bytes, areas[0].places);
     for (size_t i = 1, cells = 2; i < KL_SHM_EXCHANGE_SIZES; i++, cells *= 2) {
-        expect_places(board, func, cells / 2 * board->cell_bytes + 1, areas[i].places);
-        expect_places(board, func, cells * board->cell_bytes, areas[i].places);
+        expect_places(shm, func, cells / 2 * shm->cell_bytes + 1, areas[i].places);
+        expect_places(shm, func, cells * shm->cell_bytes, areas[i].places);
     }
 }
 
-static void expect_all_rounds(void)
+static void expect_all_cycles(void)
 {
     struct kl_shm_exchange b;
 
-    kl_shm_exchange_init(&b, 3, 0, crowded);
-    expect_rounds(KL_FUNC_BROADCAST, &b, &b.area[KL_SHM_EXCHANGE_SOLO], crowded ? KL_SHM_EXCHANGE_AHEAD : b.nlines);
-    expect_rounds(KL_FUNC_REDUCE, &b, &b.area[KL_SHM_EXCHANGE_CELLS], b.nlines);
+    kl_shm_exchange_init(&b, 3, 0, oversubscribed);
+    expect_cycles(KL_FUNC_BROADCAST, &b, &b.area[KL_SHM_EXCHANGE_SOLO],
+                  oversubscribed ? KL_SHM_EXCHANGE_AHEAD : b.nlines);
+    expect_cycles(KL_FUNC_REDUCE, &b, &b.area[KL_SHM_EXCHANGE_CELLS], b.nlines);
     expect_places(&b, KL_FUNC_REDUCE, 4 * b.cell_bytes + 1, b.area[KL_SHM_EXCHANGE_SLOTS].places);
     expect_places(&b, KL_FUNC_REDUCE, b.slot_bytes, b.area[KL_SHM_EXCHANGE_SLOTS].places);
 }
@@ -113,9 +114,9 @@ static void expect_fewer_lines(void)
     enum { RANKS = 20 };
     struct kl_shm_exchange b;
 
-    kl_shm_exchange_init(&b, RANKS, 0, crowded);
+    kl_shm_exchange_init(&b, RANKS, 0, oversubscribed);
     assert_true(b.nlines < b.area[KL_SHM_EXCHANGE_SOLO].places);
-    expect_round(&b, KL_FUNC_BROADCAST, KL_SHM_EXCHANGE_BRIEF, crowded ? KL_SHM_EXCHANGE_AHEAD : b.nlines);
+    expect_cycle(&b, KL_FUNC_BROADCAST, KL_SHM_EXCHANGE_PACKED, oversubscribed ? KL_SHM_EXCHANGE_AHEAD : b.nlines);
     expect_places(&b, KL_FUNC_BROADCAST, KL_SHM_EXCHANGE_PACKET + 1, b.area[KL_SHM_EXCHANGE_SOLO].places);
     expect_places(&b, KL_FUNC_REDUCE, KL_SHM_EXCHANGE_PACKET + 1, b.area[KL_SHM_EXCHANGE_CELLS].places);
 }
@@ -124,11 +125,11 @@ static void a_rank_ahead_waits_only_on_wrap_around(void **state)
 {
     (void)state;
     for (int shared = 0; shared < 2; shared++) {
-        crowded = shared;
-        expect_all_rounds();
+        oversubscribed = shared;
+        expect_all_cycles();
         expect_fewer_lines();
     }
-    crowded = false;
+    oversubscribed = false;
 }
 
 /* ---- a rank that posts before its turn ---- */
@@ -136,7 +137,7 @@ static void a_rank_ahead_waits_only_on_wrap_around(void **state)
 enum { EARLY_RANKS = 3, EARLY_CALLS = 5000, LARGEST = 6000, KEPT = 64 };
 
 static struct early {
-    struct kl_shm_exchange board;
+    struct kl_shm_exchange shm;
     struct kl_flat_op op;
     struct kl_channel_work share;
     struct kl_redop sum;
@@ -161,7 +162,7 @@ static struct kl_channel_work early_share(struct early *e, int call)
     const size_t count = 1 + draw(&seed, (uint64_t)limits[draw(&seed, 100) < 85 ? draw(&seed, 5) : 5]);
     int32_t *send = e->send[call % KEPT];
 
-    for (size_t i = 0; i < count; i++) send[i] = value_of(call, e->board.rank, (int)i);
+    for (size_t i = 0; i < count; i++) send[i] = value_of(call, e->shm.rank, (int)i);
     return (struct kl_channel_work){.func = func,
                                     .root = call % EARLY_RANKS,
                                     .signature = (uint64_t)call,
@@ -178,7 +179,7 @@ static void check_early(const struct early *e)
     const struct kl_channel_work *s = &e->share;
     const int n = (int)s->count;
 
-    if (s->func == KL_FUNC_REDUCE && e->board.rank != s->root) return;
+    if (s->func == KL_FUNC_REDUCE && e->shm.rank != s->root) return;
     for (int i = 0; i < n; i++) {
         if (kl_func_info[s->func].reduces)
             assert_int_equal(e->recv[i], 3 * value_of(e->call, 1, i));
@@ -211,10 +212,10 @@ static void run_early(void)
 
     for (int r = 0; r < EARLY_RANKS; r++) {
         early[r] = (struct early){0};
-        kl_shm_exchange_init(&early[r].board, EARLY_RANKS, r, crowded);
+        kl_shm_exchange_init(&early[r].shm, EARLY_RANKS, r, oversubscribed);
         for (int i = KL_SHM_EXCHANGE_CELLS + 1; i < KL_SHM_EXCHANGE_AREAS; i++)
-            early[r].board.area[i].places = KL_SHM_EXCHANGE_LEAST_SLOTS; /* fewer than turns that are posted early */
-        kl_shm_exchange_attach(&early[r].board, memory, mark);
+            early[r].shm.area[i].places = KL_SHM_EXCHANGE_LEAST_SLOTS; /* fewer than rounds that are posted early */
+        kl_shm_exchange_attach(&early[r].shm, memory, mark);
         assert_int_equal(kl_redop_init(&early[r].sum, ncclInt32, ncclSum, EARLY_RANKS), ncclSuccess);
     }
     for (int favourite = 0; left; favourite = draw(&seed, 50) ? favourite : (int)draw(&seed, EARLY_RANKS)) {
@@ -223,7 +224,7 @@ static void run_early(void)
         if (e->call == EARLY_CALLS) continue;
         if (!e->begun) {
             e->share = early_share(e, e->call);
-            kl_flat_start(&e->op, &e->board, &e->share);
+            kl_flat_start(&e->op, &e->shm, &e->share);
         }
         e->begun = kl_flat_progress(&e->op, &rc) != KL_DONE;
         assert_int_equal(rc, ncclSuccess);
@@ -243,10 +244,10 @@ static void posts_before_their_turn_are_read_in_it(void **state)
 {
     (void)state;
     for (int shared = 0; shared < 2; shared++) {
-        crowded = shared;
+        oversubscribed = shared;
         run_early();
     }
-    crowded = false;
+    oversubscribed = false;
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flat over an ordinary block of memory: many ranks in one thread, progressed in a changing order, operation after operation on the
- * same board, with every function, type and operator; and a thread per rank, which a thread sanitizer can watch.
+ * same memory, with every function, type and operator; and a thread per rank, which a thread sanitizer can watch.
  */
 #include "coll/shm/test_shm_exchange_calls.h"
 
@@ -30,9 +30,9 @@ static void every_collective_is_right(void **state)
 static void every_collective_is_right_where_cores_are_shared(void **state)
 {
     (void)state;
-    crowded = true;
+    oversubscribed = true;
     many_calls(6);
-    crowded = false;
+    oversubscribed = false;
 }
 
 static void each_type_and_operator(int nranks)
@@ -66,13 +66,13 @@ static void open_cores(struct world *w, int n, int cores, bool turns, size_t buf
     int32_t core[MAX_RANKS];
 
     for (int r = 0; r < n; r++) core[r] = turns ? r % cores : r / (n / cores) * (n / cores);
-    crowded = true;
+    oversubscribed = true;
     open_world(w, n, buffer);
-    crowded = false;
-    for (int r = 0; r < n; r++) kl_shm_exchange_group(&w->board[r], core);
+    oversubscribed = false;
+    for (int r = 0; r < n; r++) kl_shm_exchange_group(&w->shm[r], core);
 }
 
-/* Calls, most of them of more than a turn for each piece. Returns the number that went core by core. */
+/* Calls, most of them of more than a round for each piece. Returns the number that went core by core. */
 static int calls_of_cores(int n, int cores, bool turns)
 {
     enum { CALLS = 6, BYTES = 600000 };
@@ -208,7 +208,7 @@ static struct call broadcast_of(int root)
 }
 
 /* A rank that takes no data does not look at lines that its neighbour may be writing, but compares calls when the
- * neighbour is near, once in 8 turns. */
+ * neighbour is near, once in 8 rounds. */
 static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
 {
     static struct world w;
@@ -221,7 +221,7 @@ static void a_root_ahead_compares_when_its_neighbour_is_near(void **state)
     for (int i = 0; i < 14; i++) assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
     for (int i = 0; i < 7; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
     assert_int_equal(begin_broadcast(&w, 0, &c, false), KL_DONE);
-    assert_int_equal(w.board[0].compared, 0);
+    assert_int_equal(w.shm[0].compared, 0);
     for (int i = 7; i < 14; i++) assert_int_equal(begin_broadcast(&w, 1, &c, true), KL_DONE);
     kl_error_quiet(1);
     begin_broadcast(&w, 1, &other, true); /* the fifteenth */
@@ -325,10 +325,10 @@ static void another_size_is_refused(void **state)
     (void)state;
     kl_error_quiet(1);
     for (int shared = 0; shared < 2; shared++) {
-        crowded = shared;
+        oversubscribed = shared;
         FOR_EACH_CASE(k, cases) refuse_another_size(k);
     }
-    crowded = false;
+    oversubscribed = false;
     kl_error_quiet(0);
 }
 

@@ -47,7 +47,7 @@ static ncclResult_t find_heads(const struct kl_connect *graph, int channel, bool
     return ncclSuccess;
 }
 
-/* ---- links ---- */
+/* ---- edges ---- */
 
 /* The same in all groups, as slices are; and the part that a head sends on fits into a step. */
 static uint64_t chunk_bytes(const struct kl_nvls_group *g, bool node, uint64_t step_bytes)
@@ -68,19 +68,19 @@ static ncclResult_t make(const struct kl_connect *graph, int channel, bool node,
 }
 
 ncclResult_t kl_nvls_group_link(const struct kl_connect *graph, struct kl_connections *cs, int channel, bool node,
-                                struct kl_edges *links)
+                                struct kl_edges *edges)
 {
     struct kl_nvls_group *g = kl_inject_calloc(1, sizeof *g);
 
     if (!g) return KL_NOMEM("NVLS");
-    links->own = g;
+    edges->own = g;
     KL_TRY(make(graph, channel, node, kl_connections_step_bytes(cs), g));
-    return kl_connections_get_arena(cs, g->ranks, g->n, g->own, kl_nvls_bytes(&g->nvls.shape), &links->arena);
+    return kl_connections_get_arena(cs, g->ranks, g->n, g->own, kl_nvls_bytes(&g->nvls.shape), &edges->arena);
 }
 
-void kl_nvls_group_unlink(struct kl_edges *links)
+void kl_nvls_group_unlink(struct kl_edges *edges)
 {
-    struct kl_nvls_group *g = links->own;
+    struct kl_nvls_group *g = edges->own;
 
     if (!g) return;
     kl_nvls_fini(&g->nvls);
@@ -106,10 +106,10 @@ static const struct kl_nvls_kind *kind_of(int func)
     return func == KL_FUNC_REDUCE_SCATTER ? &kl_nvls_reducescatter : &kl_nvls_allreduce;
 }
 
-void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_edges *links, struct kl_edges *tree,
+void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_edges *edges, struct kl_edges *tree,
                          const struct kl_channel_work *s)
 {
-    struct kl_nvls_group *g = links->own;
+    struct kl_nvls_group *g = edges->own;
     const int nheads = s->func == KL_FUNC_ALL_REDUCE ? g->nheads : 1;
     const struct kl_nvls_task task = {
         .kind = kind_of(s->func),
@@ -132,6 +132,6 @@ void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_edges *links, struct k
     };
 
     if (tree) kl_edges_set_signature(tree, s->signature);
-    kl_nvls_attach(&g->nvls, links->arena->memory, links->arena->mark);
+    kl_nvls_attach(&g->nvls, edges->arena->memory, edges->arena->mark);
     kl_nvls_op_start(op, &g->nvls, &task);
 }

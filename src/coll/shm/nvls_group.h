@@ -20,14 +20,14 @@ struct kl_nvls_group {
     struct kl_collnet_link *network; /* NULL; with CollNet, a head's link to the heads of other nodes: not owned */
 };
 
-/** All ranks of the communicator, or (`node`) the ranks of this rank's node. The group is links->own, also after a
+/** All ranks of the communicator, or (`node`) the ranks of this rank's node. The group is edges->own, also after a
  * failure. */
 ncclResult_t kl_nvls_group_link(const struct kl_connect *graph, struct kl_connections *cs, int channel, bool node,
-                                struct kl_edges *links);
-void kl_nvls_group_unlink(struct kl_edges *links);
+                                struct kl_edges *edges);
+void kl_nvls_group_unlink(struct kl_edges *edges);
 
 /** Begin a share of an operation. `tree`: as in struct kl_nvls_task. */
-void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_edges *links, struct kl_edges *tree,
+void kl_nvls_group_start(struct kl_nvls_op *op, struct kl_edges *edges, struct kl_edges *tree,
                          const struct kl_channel_work *share);
 
 #endif

@@ -328,11 +328,11 @@ static bool publish_sum(const struct kl_nvls_op *op, const struct kl_nvls_head *
                         ncclResult_t *rc)
 {
     alignas(KL_LINE) char small[KL_NVLS_INLINE];
-    char *told = kl_nvls_published(h, s->step, s->bytes);
+    char *published = kl_nvls_published(h, s->step, s->bytes);
     bool in_line = s->bytes <= sizeof small;
 
-    if (!sum_up(op, h, s, in_line ? small : told, rc)) return false;
-    if (in_line) memcpy(told, small, s->bytes);
+    if (!sum_up(op, h, s, in_line ? small : published, rc)) return false;
+    if (in_line) memcpy(published, small, s->bytes);
     tell_all(op, h, s);
     return true;
 }
@@ -393,11 +393,11 @@ static bool lower(const struct kl_nvls_op *op, const struct slice *s, ncclResult
     const struct kl_redop *redop = op->task.redop;
     struct kl_nvls_head h = head_of(op, s);
     struct kl_nvls_chunk chunk = chunk_of(op, s);
-    void *told = kl_nvls_published(&h, s->step, s->bytes);
+    void *published = kl_nvls_published(&h, s->step, s->bytes);
 
     if (!kl_nvls_tree_can_send_down(op->task.tree)) return false;
-    if (!kl_nvls_tree_take(op->task.tree, &chunk, told, rc)) return false;
-    if (op->task.finish && redop->last) redop->last(redop, told, s->count);
+    if (!kl_nvls_tree_take(op->task.tree, &chunk, published, rc)) return false;
+    if (op->task.finish && redop->last) redop->last(redop, published, s->count);
     tell_all(op, &h, s);
     return true;
 }

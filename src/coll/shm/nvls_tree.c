@@ -56,14 +56,14 @@ static const void *open_chunk(struct kl_connector *c, const struct kl_nvls_chunk
     bool more;
 
     if (kl_fifo_signature(&c->rx) != chunk->signature) {
-        *rc = refuse_call(chunk, c); /* nothing is claimed: the lender revokes it */
+        *rc = refuse_call(chunk, c); /* nothing is claimed: the sender revokes it */
         return NULL;
     }
     const void *in = kl_fifo_open(&c->rx, &bytes, &more);
     if (in && bytes == chunk->bytes) return in;
     if (!in && kl_fifo_revoked(&c->rx)) return NULL;
     *rc = refuse(chunk, c, bytes);
-    if (in) kl_fifo_release(&c->rx); /* the lender waits for its end */
+    if (in) kl_fifo_release(&c->rx); /* the sender waits for its end */
     return NULL;
 }
 

@@ -33,7 +33,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below)
 /* ---- a cluster ---- */
 
 struct rank {
-    struct kl_edges links[CHANNELS];
+    struct kl_edges edges[CHANNELS];
     struct kl_nvls_group group[CHANNELS];
     void *op[CHANNELS];
     bool done[CHANNELS];
@@ -93,7 +93,7 @@ static void make_rank(struct world *w, struct node *node, int local)
         r->group[ch] = (struct kl_nvls_group){
             .n = node->n, .own = local, .ranks = node->ranks, .nheads = w->nheads, .heads = node->heads[ch]};
         assert_int_equal(kl_nvls_init(&r->group[ch].nvls, &shape, local), ncclSuccess);
-        r->links[ch] = (struct kl_edges){.own = &r->group[ch], .arena = &node->arena[ch]};
+        r->edges[ch] = (struct kl_edges){.own = &r->group[ch], .arena = &node->arena[ch]};
         r->op[ch] = zeroed(row->op_bytes);
     }
 }
@@ -130,20 +130,20 @@ static int note(int *count, int number)
 
 static void connect(struct world *w, struct kl_connector **tx, struct kl_connector **rx)
 {
-    struct kl_address_record card = {.version = KL_CONNECT_INFO_VERSION};
+    struct kl_connect_info info = {.version = KL_CONNECT_INFO_VERSION};
     struct kl_connect_reply reply = {.pool_bytes = 0};
 
     *tx = new_connector(w, true);
     *rx = new_connector(w, false);
-    assert_int_equal(w->transport->setup(*rx, &w->fifo, &card), ncclSuccess);
-    assert_int_equal(test_connect(*tx, &card, &reply), ncclSuccess);
+    assert_int_equal(w->transport->setup(*rx, &w->fifo, &info), ncclSuccess);
+    assert_int_equal(test_connect(*tx, &info, &reply), ncclSuccess);
     assert_int_equal(test_settle(*rx, &reply), ncclSuccess);
 }
 
 /* Edge `out` of rank `from` is edge `in` of rank `to`. */
 static void join(struct world *w, int ch, int from, int out, int to, int in)
 {
-    struct kl_edges *a = &w->rank[from].links[ch], *b = &w->rank[to].links[ch];
+    struct kl_edges *a = &w->rank[from].edges[ch], *b = &w->rank[to].edges[ch];
     int send = note(&a->nsend, out), recv = note(&b->nrecv, in);
 
     connect(w, &a->send[send], &b->recv[recv]);
@@ -164,8 +164,8 @@ static void join_heads(struct world *w, int ch, int head)
         int parent = head_rank(w, ch, node, head);
         for (int i = 0; i < 2; i++) {
             if (t.down[i] < 0) continue;
-            int child = head_rank(w, ch, t.down[i], head), number = w->rank[parent].links[ch].position.ndown++;
-            w->rank[child].links[ch].position.up = 1;
+            int child = head_rank(w, ch, t.down[i], head), number = w->rank[parent].edges[ch].position.ndown++;
+            w->rank[child].edges[ch].position.up = 1;
             join(w, ch, child, KL_TREE_UP, parent, number);
             join(w, ch, parent, number, child, KL_TREE_UP);
         }
@@ -176,7 +176,7 @@ static void join_network(struct world *w, int ch, int head)
 {
     for (int node = 0; node < w->nnodes; node++) {
         struct rank *r = &w->rank[head_rank(w, ch, node, head)];
-        struct kl_edges *l = &r->links[ch];
+        struct kl_edges *l = &r->edges[ch];
         r->group[ch].network = (void *)w; /* there is one */
         l->position.up = 1;
         l->nsend = l->nrecv = KL_TREE_UP + 1;
@@ -273,7 +273,7 @@ static void start(struct world *w, const struct call *c, int rank)
     for (int ch = 0; ch < CHANNELS; ch++) {
         share.first = ch ? half : 0;
         share.end = ch ? c->count : half;
-        row->start(row, r->op[ch], &r->links[ch], &share);
+        row->start(row, r->op[ch], &r->edges[ch], &share);
         r->done[ch] = false;
     }
 }
@@ -368,7 +368,7 @@ static void do_call(struct world *w, uint64_t *seed, int type, int op)
 static void every_cluster_is_right(void **state)
 {
     static const uint32_t steps[] = {1, 2, KL_NVLS_STEPS};
-    static const uint64_t chunks[] = {128, 512, 8192}; /* the last is lent, where memory is shared */
+    static const uint64_t chunks[] = {128, 512, 8192}; /* the last is read in place, where memory is shared */
     static struct world w;
     uint64_t seed = 1;
 
@@ -496,9 +496,9 @@ static struct call open_pair(struct world *w, uint64_t chunk_bytes, size_t count
     return c;
 }
 
-static const struct kl_edges *links_that_rise(const struct world *w, int rank)
+static const struct kl_edges *edges_that_rise(const struct world *w, int rank)
 {
-    return &w->rank[rank].links[w->rank[rank].links[0].position.up ? 0 : 1];
+    return &w->rank[rank].edges[w->rank[rank].edges[0].position.up ? 0 : 1];
 }
 
 /* Slices rise while none has come down: up to an edge's capacity. */
@@ -511,17 +511,17 @@ static void slices_follow_each_other(void **state)
     (void)state;
     start(&w, &c, 1);
     for (int ch = 0; ch < CHANNELS; ch++) assert_int_not_equal(row->progress(w.rank[1].op[ch], &rc), KL_DONE);
-    assert_int_equal(links_that_rise(&w, 1)->send[KL_TREE_UP]->tx.step, SLOTS);
+    assert_int_equal(edges_that_rise(&w, 1)->send[KL_TREE_UP]->tx.step, SLOTS);
     assert_int_equal(rc, ncclSuccess);
     close_world(&w);
 }
 
-/* The root is not done before its child has read the lent memory. */
-static void lent_memory_is_waited_for(void **state)
+/* The root is not done before its child has read the zero-copy memory. */
+static void direct_memory_is_waited_for(void **state)
 {
     static struct world w;
     struct call c = open_pair(&w, 8192, 4096);
-    int ch = w.rank[0].links[0].position.up; /* the channel in which rank 0 is the root */
+    int ch = w.rank[0].edges[0].position.up; /* the channel in which rank 0 is the root */
     void *root = w.rank[0].op[ch], *child = w.rank[1].op[ch];
     ncclResult_t rc = ncclSuccess;
 
@@ -612,10 +612,10 @@ static void missing_ranks_of_a_later_node_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest one_thread[] = {
-        cmocka_unit_test(every_cluster_is_right),    cmocka_unit_test(every_type_and_operation),
-        cmocka_unit_test(heads_meet_in_a_network),   cmocka_unit_test(slices_follow_each_other),
-        cmocka_unit_test(lent_memory_is_waited_for), cmocka_unit_test(nodes_that_differ_are_an_error),
-        cmocka_unit_test(missing_ranks_are_found),   cmocka_unit_test(missing_ranks_of_a_later_node_are_found),
+        cmocka_unit_test(every_cluster_is_right),      cmocka_unit_test(every_type_and_operation),
+        cmocka_unit_test(heads_meet_in_a_network),     cmocka_unit_test(slices_follow_each_other),
+        cmocka_unit_test(direct_memory_is_waited_for), cmocka_unit_test(nodes_that_differ_are_an_error),
+        cmocka_unit_test(missing_ranks_are_found),     cmocka_unit_test(missing_ranks_of_a_later_node_are_found),
     };
     const struct CMUnitTest threads[] = {
         cmocka_unit_test(threads_agree),

@@ -9,11 +9,11 @@
 
 #include <string.h>
 
-/* Bytes: what all ranks post in a turn should stay in a core's cache. */
+/* Bytes: the posts of all ranks in a round should stay in a core's cache. */
 enum { SHARE = 256 << 10, MOST_SLOT = 32 << 10 };
 enum {
     PART = 16
-}; /* of a round: so much room is waited for. Who took each place as it came would look at others' lines all the time */
+}; /* of a cycle: so much room is waited for. A rank that took each place as it came would read others' lines all the time */
 enum { SLOT_IN_CELLS = 8 };
 _Static_assert(1 << (KL_SHM_EXCHANGE_SIZES - 1) < SLOT_IN_CELLS, "a slot is the largest");
 enum {
@@ -96,17 +96,17 @@ static void order_lines(struct kl_shm_exchange *b)
 {
     const unsigned bits = (unsigned)__builtin_ctz(b->nlines);
 
-    for (uint32_t turn = 0; turn < b->nlines; turn++) {
-        b->order[0][turn] = (uint16_t)turn;
-        b->order[1][turn] = (uint16_t)kl_slot_permute(turn, bits);
+    for (uint32_t round = 0; round < b->nlines; round++) {
+        b->order[0][round] = (uint16_t)round;
+        b->order[1][round] = (uint16_t)kl_slot_permute(round, bits);
     }
 }
 
-void kl_shm_exchange_init(struct kl_shm_exchange *b, int nranks, int rank, bool crowded)
+void kl_shm_exchange_init(struct kl_shm_exchange *b, int nranks, int rank, bool oversubscribed)
 {
     *b = (struct kl_shm_exchange){.nranks = nranks,
                                   .rank = rank,
-                                  .crowded = crowded,
+                                  .oversubscribed = oversubscribed,
                                   .cell_bytes = cell_bytes(nranks),
                                   .slot_bytes = slot_bytes(nranks),
                                   .nlines = count_lines(nranks)};
@@ -182,22 +182,22 @@ void kl_shm_exchange_copies(struct kl_shm_exchange *b, void *line, size_t bytes)
     kl_copy_out_timed(&b->out, began);
 }
 
-/* Turns that a rank is done with; looks there only if it is not known to be done with `turns`. */
-static uint64_t turns_of(struct kl_shm_exchange *b, int rank, uint64_t turns)
+/* Rounds that a rank is done with; looks there only if it is not known to be done with `rounds`. */
+static uint64_t rounds_of(struct kl_shm_exchange *b, int rank, uint64_t rounds)
 {
-    if (b->known[rank] < turns)
+    if (b->known[rank] < rounds)
         b->known[rank] = kl_load_acquire(&b->posts[rank].done); /* pairs with kl_shm_exchange_next_round */
     return b->known[rank];
 }
 
-static bool ask_all(struct kl_shm_exchange *b, uint64_t turns, int *blocker)
+static bool ask_all(struct kl_shm_exchange *b, uint64_t rounds, int *blocker)
 {
     uint64_t least = UINT64_MAX;
 
     for (int r = 0; r < b->nranks; r++) {
         if (r == b->rank) continue;
-        const uint64_t done = turns_of(b, r, turns);
-        if (done < turns) {
+        const uint64_t done = rounds_of(b, r, rounds);
+        if (done < rounds) {
             *blocker = r;
             return false;
         }
@@ -207,42 +207,42 @@ static bool ask_all(struct kl_shm_exchange *b, uint64_t turns, int *blocker)
     return true;
 }
 
-static bool all_done(struct kl_shm_exchange *b, uint64_t turns, int *blocker)
+static bool all_done(struct kl_shm_exchange *b, uint64_t rounds, int *blocker)
 {
-    return b->all_known >= turns || ask_all(b, turns, blocker);
+    return b->all_known >= rounds || ask_all(b, rounds, blocker);
 }
 
 bool kl_shm_exchange_all_done(struct kl_shm_exchange *b, int *blocker)
 {
-    return all_done(b, b->turn, blocker);
+    return all_done(b, b->round, blocker);
 }
 
 /*
  * Posts in an area until the place of the next one is written anew, at least. When places were doubled, the first half of them was used as long ago as there were
  * places before.
  */
-static uint32_t round_of_area(const struct kl_shm_exchange_area *area)
+static uint32_t cycle_of_area(const struct kl_shm_exchange_area *area)
 {
     const bool doubled = area->uses < (uint64_t)(KL_SHM_EXCHANGE_USES_PER_PLACE / 2 + 1) * area->used;
 
     return doubled && area->used > KL_SHM_EXCHANGE_FIRST_PLACES ? area->used / 2 : area->used;
 }
 
-/* Turns until what is written now is written anew: data, or the line of their flag. */
-static uint64_t round_of(const struct kl_shm_exchange *b, size_t bytes)
+/* Rounds until a place is written anew: that of the data, or the line of their flag. */
+static uint64_t cycle_of(const struct kl_shm_exchange *b, size_t bytes)
 {
-    if (kl_shm_exchange_is_brief(b, bytes)) return KL_SHM_EXCHANGE_AHEAD;
+    if (kl_shm_exchange_is_packed(b, bytes)) return KL_SHM_EXCHANGE_AHEAD;
     if (bytes <= KL_SHM_EXCHANGE_INLINE) return b->nlines;
-    const uint32_t places = round_of_area(kl_shm_exchange_area_of(b, bytes));
+    const uint32_t places = cycle_of_area(kl_shm_exchange_area_of(b, bytes));
     return bytes >= b->packed_from || places < b->nlines ? places : b->nlines;
 }
 
 bool kl_shm_exchange_may_post(struct kl_shm_exchange *b, size_t bytes, int *blocker)
 {
-    const uint64_t round = round_of(b, bytes);
+    const uint64_t cycle = cycle_of(b, bytes);
 
-    if (b->turn < round || b->all_known >= b->turn - round + 1) return true;
-    return ask_all(b, b->turn - round + 1 + round / PART, blocker);
+    if (b->round < cycle || b->all_known >= b->round - cycle + 1) return true;
+    return ask_all(b, b->round - cycle + 1 + cycle / PART, blocker);
 }
 
 /* ---- notices ---- */
@@ -274,7 +274,7 @@ bool kl_shm_exchange_receive_notice(struct kl_shm_exchange *b, uint32_t number, 
 
 enum kl_comparison kl_shm_exchange_compare(struct kl_shm_exchange *b)
 {
-    for (; b->compared <= b->turn; b->compared++) {
+    for (; b->compared <= b->round; b->compared++) {
         const size_t at = b->compared % KL_SHM_EXCHANGE_POSTS;
         const uint64_t own = kl_load_relaxed(&b->own->call[at]);        /* of the same thread */
         const uint64_t his = kl_load_acquire(&b->neighbours->call[at]); /* pairs with kl_shm_exchange_call */
@@ -283,29 +283,29 @@ enum kl_comparison kl_shm_exchange_compare(struct kl_shm_exchange *b)
     return KL_SAME;
 }
 
-/* Of another size it is posted elsewhere. What it calls lies in a line which it writes in every turn: it is not looked at each time. */
+/* A call of another size is posted elsewhere. Its signature lies in a line that the rank writes in every round, so it is not read each time. */
 bool kl_shm_exchange_calls_other(struct kl_shm_exchange *b, int rank, uint64_t signature)
 {
     const uint64_t call = kl_shm_exchange_call_of(b, signature);
 
-    if (++b->vain % KL_SHM_EXCHANGE_MISSES) return false;
-    const uint64_t his = kl_load_relaxed(&b->posts[rank].call[b->turn % KL_SHM_EXCHANGE_POSTS]);
+    if (++b->misses % KL_SHM_EXCHANGE_MISSES) return false;
+    const uint64_t his = kl_load_relaxed(&b->posts[rank].call[b->round % KL_SHM_EXCHANGE_POSTS]);
     return his != call && kl_shm_exchange_same_round(his, call);
 }
 
 enum { CALLS_OF_LINE = KL_PREFETCH_LINE / sizeof(uint64_t) };
 
-static bool neighbour_has_called(const struct kl_shm_exchange *b, uint64_t turn)
+static bool neighbour_has_called(const struct kl_shm_exchange *b, uint64_t round)
 {
-    const uint64_t his = kl_load_relaxed(&b->neighbours->call[turn % KL_SHM_EXCHANGE_POSTS]);
+    const uint64_t his = kl_load_relaxed(&b->neighbours->call[round % KL_SHM_EXCHANGE_POSTS]);
 
-    return kl_shm_exchange_same_round(his, (turn + 1) << KL_SHM_EXCHANGE_CALL_BITS);
+    return kl_shm_exchange_same_round(his, (round + 1) << KL_SHM_EXCHANGE_CALL_BITS);
 }
 
 bool kl_shm_exchange_neighbour_is_near(const struct kl_shm_exchange *b)
 {
-    if (b->turn - b->taken >= CALLS_OF_LINE && b->turn % CALLS_OF_LINE != CALLS_OF_LINE - 1) return false;
-    return neighbour_has_called(b, b->turn) || (b->turn && neighbour_has_called(b, b->turn - 1));
+    if (b->round - b->taken >= CALLS_OF_LINE && b->round % CALLS_OF_LINE != CALLS_OF_LINE - 1) return false;
+    return neighbour_has_called(b, b->round) || (b->round && neighbour_has_called(b, b->round - 1));
 }
 
 ncclResult_t kl_shm_exchange_refuse(const struct kl_shm_exchange *b, int from, const char *function)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A board by itself: ranks that share a core, places of posts, and the pauses of a reader. */
+/* A shared-memory exchange by itself: ranks that share a core, places of posts, and the pauses of a reader. */
 #include "coll/shm/test_shm_exchange_calls.h"
 
 #include <limits.h>
@@ -39,22 +39,22 @@ static void ranks_are_grouped_by_core(void **state)
 
 /* ---- where small posts lie ---- */
 
-/* From the flag of a turn to the flag of the next one, bytes. */
-static ptrdiff_t step_after(const struct kl_shm_exchange *b, uint64_t turn, size_t bytes)
+/* From the flag of a round to the flag of the next one, bytes. */
+static ptrdiff_t step_after(const struct kl_shm_exchange *b, uint64_t round, size_t bytes)
 {
-    const char *flag = (const char *)kl_shm_exchange_flag_of(b, 1, turn, bytes);
+    const char *flag = (const char *)kl_shm_exchange_flag_of(b, 1, round, bytes);
 
-    return (const char *)kl_shm_exchange_flag_of(b, 1, turn + 1, bytes) - flag;
+    return (const char *)kl_shm_exchange_flag_of(b, 1, round + 1, bytes) - flag;
 }
 
-/* Over many turns: the smallest of these steps, to either side, and whether all are equal. */
+/* Over many rounds: the smallest of these steps, to either side, and whether all are equal. */
 static size_t least_step(const struct kl_shm_exchange *b, size_t bytes, bool *alike)
 {
     size_t least = SIZE_MAX;
 
     *alike = true;
-    for (uint64_t turn = 0; turn < KL_SHM_EXCHANGE_LEAST_LINES - 1; turn++) {
-        const ptrdiff_t step = step_after(b, turn, bytes);
+    for (uint64_t round = 0; round < KL_SHM_EXCHANGE_LEAST_LINES - 1; round++) {
+        const ptrdiff_t step = step_after(b, round, bytes);
         const size_t size = (size_t)(step < 0 ? -step : step);
         if (size < least) least = size;
         *alike = *alike && step == step_after(b, 0, bytes);
@@ -66,19 +66,19 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
 {
     static const struct place_case {
         const char *text;
-        bool crowded, solo, rooted;
-        size_t bytes, step; /* from turn to turn; 0: scattered */
+        bool oversubscribed, solo, rooted;
+        size_t bytes, step; /* from round to round; 0: scattered */
     } cases[] = {
         {"a broadcast between cores", false, true, true, 8, 0},
         {"a reduce between cores", false, false, true, 8, 0},
         {"all contributions, between cores", false, false, false, 8, 0},
         {"a packet between cores", false, true, true, KL_SHM_EXCHANGE_PACKET, 0},
-        {"a broadcast where cores are shared", true, true, true, KL_SHM_EXCHANGE_BRIEF,
-         sizeof(struct kl_shm_exchange_brief)},
+        {"a broadcast where cores are shared", true, true, true, KL_SHM_EXCHANGE_PACKED,
+         sizeof(struct kl_shm_exchange_packed)},
         {"a line of it", true, true, true, KL_SHM_EXCHANGE_INLINE, sizeof(struct kl_shm_exchange_line)},
-        {"a packet of it", true, true, true, KL_SHM_EXCHANGE_PACKET, sizeof(struct kl_shm_exchange_brief)},
+        {"a packet of it", true, true, true, KL_SHM_EXCHANGE_PACKET, sizeof(struct kl_shm_exchange_packed)},
         {"a reduce where cores are shared", true, false, true, KL_SHM_EXCHANGE_PACKET, 0},
-        {"a large one", true, false, true, KL_SHM_EXCHANGE_PACKET + 1, sizeof(struct kl_shm_exchange_brief)},
+        {"a large one", true, false, true, KL_SHM_EXCHANGE_PACKET + 1, sizeof(struct kl_shm_exchange_packed)},
         {"all contributions, where cores are shared", true, false, false, 8, sizeof(struct kl_shm_exchange_line)},
     };
     void *memory = zeroed(kl_shm_exchange_bytes(2)), *mark = zeroed(2 * sizeof(struct kl_arena_mark));
@@ -89,7 +89,7 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
         struct kl_shm_exchange b;
         bool alike;
 
-        kl_shm_exchange_init(&b, 2, 0, k->crowded);
+        kl_shm_exchange_init(&b, 2, 0, k->oversubscribed);
         kl_shm_exchange_attach(&b, memory, mark);
         kl_shm_exchange_begin(&b, k->solo, k->rooted);
         const size_t step = least_step(&b, k->bytes, &alike);
@@ -103,7 +103,7 @@ static void small_posts_are_scattered_where_they_are_read_at_once(void **state)
 
 enum { PLACES_SEEN = 1 << 14, OPENS = 200000 };
 
-/* The last use of each place, as 1 + the turn, by address. */
+/* The last use of each place, as 1 + the round, by address. */
 struct places {
     const void *at[PLACES_SEEN];
     uint64_t used[PLACES_SEEN];
@@ -120,7 +120,7 @@ static uint64_t *used_of(struct places *p, const void *at)
     return &p->used[i];
 }
 
-/* The other rank reads as late as allowed: only as many turns late as this one waits for. */
+/* The other rank reads as late as allowed: only as many rounds late as this one waits for. */
 static void *open_when_allowed(struct kl_shm_exchange *b, size_t bytes)
 {
     int blocker;
@@ -145,14 +145,14 @@ static void a_place_is_written_anew_when_it_was_read(void **state)
     kl_shm_exchange_attach(&b, memory, mark);
     kl_shm_exchange_begin(&b, false, false);
     const size_t bytes[] = {KL_SHM_EXCHANGE_INLINE + 1, b.cell_bytes, 4 * b.cell_bytes, b.slot_bytes};
-    for (; b.turn < OPENS; b.turn++) {
+    for (; b.round < OPENS; b.round++) {
         random = random * 1664525u + 1013904223u;
-        const size_t n = bytes[(random >> 16) % (b.turn < OPENS / 2 ? 1 + b.turn / (OPENS / 8) % 4 : 4)];
+        const size_t n = bytes[(random >> 16) % (b.round < OPENS / 2 ? 1 + b.round / (OPENS / 8) % 4 : 4)];
         void *at = open_when_allowed(&b, n);
         uint64_t *used = used_of(seen, at);
         assert_true(*used <= kl_load_relaxed(&b.posts[1].done));
         assert_ptr_equal(kl_shm_exchange_open(&b, n), at);
-        *used = b.turn + 1;
+        *used = b.round + 1;
         kl_shm_exchange_announce(&b, n, 5);
     }
     for (int i = KL_SHM_EXCHANGE_CELLS; i < KL_SHM_EXCHANGE_AREAS; i++)
@@ -173,9 +173,9 @@ static void few_posts_use_few_places(void **state)
     kl_shm_exchange_init(&b, 2, 0, false);
     kl_shm_exchange_attach(&b, memory, mark);
     kl_shm_exchange_begin(&b, false, false);
-    for (; b.turn < 1000; b.turn++) {
+    for (; b.round < 1000; b.round++) {
         *used_of(seen, open_when_allowed(&b, b.slot_bytes)) = 1;
-        assert_in_range(seen->n, 0, KL_SHM_EXCHANGE_FIRST_PLACES + b.turn / (KL_SHM_EXCHANGE_USES_PER_PLACE / 2));
+        assert_in_range(seen->n, 0, KL_SHM_EXCHANGE_FIRST_PLACES + b.round / (KL_SHM_EXCHANGE_USES_PER_PLACE / 2));
     }
     free(memory);
     free(mark);
@@ -217,8 +217,8 @@ static void a_close_follower_skips_polls(void **state)
 {
     static const struct pause_case {
         const char *text;
-        bool crowded, rooted;
-        unsigned there, pauses;
+        bool oversubscribed, rooted;
+        unsigned hits, pauses;
     } cases[] = {
         {"none", false, true, 0, 0},
         {"some", false, true, 7, 7 * KL_SHM_EXCHANGE_PAUSES_PER_POST},
@@ -233,9 +233,9 @@ static void a_close_follower_skips_polls(void **state)
     {
         struct kl_shm_exchange b;
 
-        kl_shm_exchange_init(&b, 2, 0, k->crowded);
+        kl_shm_exchange_init(&b, 2, 0, k->oversubscribed);
         kl_shm_exchange_begin(&b, k->rooted, k->rooted);
-        b.there = k->there;
+        b.hits = k->hits;
         expect_case(k->text, kl_shm_exchange_pauses(&b) == k->pauses && kl_shm_exchange_pauses(&b) == 0);
     }
 }

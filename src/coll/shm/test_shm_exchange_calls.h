@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * test_shm_exchange_calls.h - for tests of algorithms over a board: ranks in one thread, calls chosen by a seed, and their expected results.
+ * test_shm_exchange_calls.h - for tests of algorithms over a shared-memory exchange: ranks in one thread, calls chosen by a seed, and their expected results.
  */
 #ifndef KL_COLL_SHM_TEST_SHM_EXCHANGE_CALLS_H
 #define KL_COLL_SHM_TEST_SHM_EXCHANGE_CALLS_H
@@ -29,16 +29,16 @@ static inline uint64_t draw(uint64_t *seed, uint64_t below)
 
 struct world {
     int n;
-    void *memory; /* of the board */
+    void *memory; /* of the exchange */
     struct kl_arena_mark *mark;
-    struct kl_shm_exchange board[MAX_RANKS];
+    struct kl_shm_exchange shm[MAX_RANKS];
     struct kl_flat_op op[MAX_RANKS];
     struct kl_channel_work share[MAX_RANKS]; /* that the ranks carry out */
     char *send[MAX_RANKS], *recv[MAX_RANKS], *want;
 };
 
-static bool crowded;      /* boards of worlds that are opened: ranks share cores */
-static bool hierarchical; /* calls go by core where they can */
+static bool oversubscribed; /* exchanges of worlds that are opened: ranks share cores */
+static bool hierarchical;   /* calls go by core where they can */
 static char scratch[MAX_RANKS][KL_SCRATCH_BYTES];
 
 static inline void *zeroed(size_t bytes)
@@ -54,8 +54,8 @@ static inline void open_world(struct world *w, int n, size_t buffer)
     *w = (struct world){
         .n = n, .memory = zeroed(kl_shm_exchange_bytes(n)), .mark = zeroed((size_t)n * sizeof(struct kl_arena_mark))};
     for (int r = 0; r < n; r++) {
-        kl_shm_exchange_init(&w->board[r], n, r, crowded);
-        kl_shm_exchange_attach(&w->board[r], w->memory, w->mark);
+        kl_shm_exchange_init(&w->shm[r], n, r, oversubscribed);
+        kl_shm_exchange_attach(&w->shm[r], w->memory, w->mark);
         w->send[r] = zeroed(buffer + GUARD);
         w->recv[r] = zeroed(buffer + GUARD);
     }
@@ -281,7 +281,7 @@ static inline void run_call(struct world *w, const struct engine *engine, const 
 static inline void start_flat(struct world *w, int rank, const struct kl_channel_work *share)
 {
     w->share[rank] = *share;
-    kl_flat_start(&w->op[rank], &w->board[rank], &w->share[rank]);
+    kl_flat_start(&w->op[rank], &w->shm[rank], &w->share[rank]);
 }
 
 static inline enum kl_progress progress_flat(struct world *w, int rank, ncclResult_t *rc)

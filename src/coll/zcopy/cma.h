@@ -19,41 +19,41 @@
 #include "os/cma.h"
 
 /** Where a rank's buffers are: addresses in its own memory. */
-struct kl_read_far {
+struct kl_cma_buffers {
     struct kl_cma_process owner;
     uint64_t at[KL_PEER_BUFFER_BUFFERS];
 };
 
-struct kl_read_work {
+struct kl_cma_work {
     const struct kl_channel_work *share;
     int rank, nranks;
-    const struct kl_read_far *far; /* by rank, as: */
+    const struct kl_cma_buffers *far; /* by rank, as: */
     struct kl_cma_cache *seen;
-    char *scratch;  /* kl_read_scratch_bytes */
+    char *scratch;  /* kl_cma_scratch_bytes */
     int taken;      /* other ranks that are done with, */
     size_t moved;   /* and bytes of the next one, or of the slice; */
     size_t reduced; /* behind these, so many lie reduced in the scratch, and may have been written to some */
     int lost;       /* the rank whose memory cannot be reached */
 };
 
-size_t kl_read_scratch_bytes(int nranks);
+size_t kl_cma_scratch_bytes(int nranks);
 
-enum kl_read_progress { KL_READ_MORE, KL_READ_DONE, KL_READ_LOST };
+enum kl_cma_progress { KL_CMA_MORE, KL_CMA_DONE, KL_CMA_LOST };
 
 /** Work on the next piece, between kl_arena_touch and kl_arena_untouch. LOST: a rank's memory is out of reach; repair.h does the rest. */
-enum kl_read_progress kl_read_work(struct kl_read_work *work);
+enum kl_cma_progress kl_cma_work(struct kl_cma_work *work);
 
-/** How far it has come, as told to all. */
-struct kl_read_left {
+/** Its progress, as posted to all ranks. */
+struct kl_cma_left {
     bool lost; /* else there is nothing left */
     int32_t taken;
     uint64_t moved, reduced;
 };
 
 /** Bytes of what is reduced, or of what the root sends, that are a rank's. */
-struct kl_read_slice {
+struct kl_cma_slice {
     size_t at, end;
 };
-struct kl_read_slice kl_read_slice(const struct kl_read_work *work, int rank);
+struct kl_cma_slice kl_cma_slice(const struct kl_cma_work *work, int rank);
 
 #endif

@@ -3,16 +3,16 @@
  * peer_buffer.h - the buffers of an operation in the memory of other ranks of the host.
  *
  * In one process an address is good for all. Between processes it has to be memory that can be mapped (ncclMemAlloc): a rank keeps a
- * list of its allocations that it has told of, and others keep them mapped. An operation's card says where in them its buffers are:
+ * list of its allocations that it has announced, and others keep them mapped. An operation's info says where in them its buffers are:
  *
- *     kl_peer_buffer_info      the description of this rank's buffers; `fresh`: of an allocation unknown to others
- *     kl_peer_buffer_handles   of these, so that others can
+ *     kl_peer_buffer_info      describe this rank's buffers; `fresh`: of an allocation unknown to others
+ *     kl_peer_buffer_handles   export handles of the fresh allocations
  *     kl_peer_buffer_import    map a rank's fresh allocations; call again until it is no longer in progress
- *     kl_peer_buffers_announced      all have mapped all: cards with these allocations are not fresh any more
+ *     kl_peer_buffers_announced   all have mapped all: these allocations are not fresh any more
  *     kl_peer_buffer_find      a rank's buffer
  *
- * A rank that has freed an allocation, or has too many, begins a new list, with another epoch: others then unmap the old one. What was
- * told of keeps its addresses and its pages until then, so that nothing else can be mistaken for it: at the latest KL_PEER_BUFFER_BLOCKS operations
+ * A rank that has freed an allocation, or has too many, begins a new list, with another epoch: others then unmap the old one. An announced
+ * allocation keeps its addresses and its pages until then, so that nothing else can be mistaken for it: at the latest KL_PEER_BUFFER_BLOCKS operations
  * after it was freed, or when the communicator goes.
  *
  * Threads: one at a time per rank.
@@ -28,29 +28,29 @@ enum { KL_PEER_BUFFER_BLOCKS = 64 }; /* allocations of a rank */
 
 enum kl_peer_buffer_which { KL_PEER_BUFFER_SEND, KL_PEER_BUFFER_RECV, KL_PEER_BUFFER_BUFFERS };
 
-/** What a rank says of its buffers; travels in a line of a board. */
+/** A rank's description of its buffers; travels in a line of a shared-memory exchange. */
 struct kl_peer_buffer_info {
     uint64_t at[KL_PEER_BUFFER_BUFFERS]; /* in the allocation; or addresses */
     uint32_t epoch;
     uint8_t block[KL_PEER_BUFFER_BUFFERS]; /* of the list */
-    bool lends;                            /* both can be reached */
+    bool reachable;                        /* both can be reached */
     bool fresh;
 };
 
-/** How others get at the allocations of a fresh card. */
+/** Export handles of the allocations of fresh info. */
 struct kl_peer_buffer_handles {
-    struct kl_range_export_handle ticket[KL_PEER_BUFFER_BUFFERS];
+    struct kl_range_export_handle handle[KL_PEER_BUFFER_BUFFERS];
 };
 
 /** A rank's own list. */
 struct kl_peer_buffer_own {
     const void *base;
     size_t bytes;
-    bool told;
-    struct kl_range_export_handle ticket;
+    bool announced;
+    struct kl_range_export_handle handle;
 };
 
-/** What is known of another rank. */
+/** The allocations of another rank, as far as they are mapped here. */
 struct kl_peer_buffers_remote {
     uint32_t epoch;
     struct kl_import *import[KL_PEER_BUFFER_BLOCKS];
@@ -65,32 +65,32 @@ struct kl_peer_buffers {
     uint32_t epoch;
     int nown, watched;
     struct kl_peer_buffer_own own[KL_PEER_BUFFER_BLOCKS];
-    struct kl_peer_buffers_remote **far; /* by rank; NULL: it has lent nothing; owned */
+    struct kl_peer_buffers_remote **far; /* by rank; NULL: it has exported nothing; owned */
 };
 
-ncclResult_t kl_peer_buffers_init(struct kl_peer_buffers *lent, const struct kl_device_kind *devices, int nranks,
+ncclResult_t kl_peer_buffers_init(struct kl_peer_buffers *buffers, const struct kl_device_kind *devices, int nranks,
                                   int rank);
-void kl_peer_buffers_fini(struct kl_peer_buffers *lent);
+void kl_peer_buffers_fini(struct kl_peer_buffers *buffers);
 
-/** The card of an operation's buffers; NULL: this one is not lent, which is fine. No operation is under way. */
-void kl_peer_buffer_info(struct kl_peer_buffers *lent, const void *const buffer[KL_PEER_BUFFER_BUFFERS],
-                         struct kl_peer_buffer_info *card);
+/** Describe an operation's buffers; NULL: this one is not exposed, which is fine. No operation is under way. */
+void kl_peer_buffer_info(struct kl_peer_buffers *buffers, const void *const buffer[KL_PEER_BUFFER_BUFFERS],
+                         struct kl_peer_buffer_info *info);
 
-/** The card of one buffer, as another rank has told of it. */
+/** The info of one buffer, as another rank has announced it. */
 struct kl_peer_buffer_info kl_peer_buffer_info_of(enum kl_peer_buffer_which which, uint64_t at, uint32_t epoch,
                                                   unsigned block);
 
-void kl_peer_buffer_handles(const struct kl_peer_buffers *lent, const struct kl_peer_buffer_info *card,
-                            struct kl_peer_buffer_handles *tickets);
+void kl_peer_buffer_handles(const struct kl_peer_buffers *buffers, const struct kl_peer_buffer_info *info,
+                            struct kl_peer_buffer_handles *handles);
 
-/** Map what a rank's fresh card names. ncclInProgress: call again with the same card and tickets, which may come from anywhere. Never waits. */
-ncclResult_t kl_peer_buffer_import(struct kl_peer_buffers *lent, int rank, const struct kl_peer_buffer_info *card,
-                                   const struct kl_peer_buffer_handles *tickets, uint64_t deadline);
+/** Map the allocations of a rank's fresh info. ncclInProgress: call again with the same info and handles, which may come from anywhere. Never waits. */
+ncclResult_t kl_peer_buffer_import(struct kl_peer_buffers *buffers, int rank, const struct kl_peer_buffer_info *info,
+                                   const struct kl_peer_buffer_handles *handles, uint64_t deadline);
 
-void kl_peer_buffers_announced(struct kl_peer_buffers *lent);
+void kl_peer_buffers_announced(struct kl_peer_buffers *buffers);
 
-/** A rank's buffer of so many bytes, here; NULL: it is not lent, or not all of it is mapped. */
-char *kl_peer_buffer_find(struct kl_peer_buffers *lent, int rank, const struct kl_peer_buffer_info *card,
+/** A rank's buffer of so many bytes, here; NULL: it is not exposed, or not all of it is mapped. */
+char *kl_peer_buffer_find(struct kl_peer_buffers *buffers, int rank, const struct kl_peer_buffer_info *info,
                           enum kl_peer_buffer_which which, size_t bytes);
 
 #endif

@@ -50,30 +50,30 @@ ssize_t process_vm_writev(pid_t pid, const struct iovec *from, unsigned long nfr
     return -1;
 }
 
-static struct kl_mapped mapped[MAX_RANKS];
-static struct kl_mapped_op ops[MAX_RANKS];
+static struct kl_peer_direct peer_direct[MAX_RANKS];
+static struct kl_peer_direct_op ops[MAX_RANKS];
 static bool processes; /* ranks behave as those of several, */
 static bool readable;  /* who let others read their memory, and would like to */
-static bool nt;        /* results go past the caches */
+static bool nt;        /* results use non-temporal stores */
 static uint64_t mark[MAX_RANKS];
 
-static void open_mapped(struct world *w, int n, size_t buffer, bool small_cache)
+static void open_peer_direct(struct world *w, int n, size_t buffer, bool small_cache)
 {
     open_world(w, n, buffer);
     nt = small_cache;
     for (int r = 0; r < n; r++) {
-        mapped[r] = (struct kl_mapped){.mark = w->mark};
-        kl_shm_exchange_init(&mapped[r].board, n, r, crowded);
-        kl_shm_exchange_attach(&mapped[r].board, w->memory, w->mark);
-        assert_int_equal(kl_peer_buffers_init(&mapped[r].lent, &kl_host_devices, n, r), ncclSuccess);
-        mapped[r].scratch = zeroed(kl_read_scratch_bytes(n));
+        peer_direct[r] = (struct kl_peer_direct){.mark = w->mark};
+        kl_shm_exchange_init(&peer_direct[r].shm, n, r, oversubscribed);
+        kl_shm_exchange_attach(&peer_direct[r].shm, w->memory, w->mark);
+        assert_int_equal(kl_peer_buffers_init(&peer_direct[r].buffers, &kl_host_devices, n, r), ncclSuccess);
+        peer_direct[r].scratch = zeroed(kl_cma_scratch_bytes(n));
         mark[r] = 1000 + (uint64_t)r;
     }
 }
 
-static void close_mapped(struct world *w)
+static void close_peer_direct(struct world *w)
 {
-    for (int r = 0; r < w->n; r++) kl_peer_buffers_fini(&mapped[r].lent), free(mapped[r].scratch);
+    for (int r = 0; r < w->n; r++) kl_peer_buffers_fini(&peer_direct[r].buffers), free(peer_direct[r].scratch);
     close_world(w);
 }
 
@@ -82,18 +82,18 @@ static void start(struct world *w, int rank, const struct kl_channel_work *share
     struct kl_channel_work *s = &w->share[rank];
 
     *s = *share;
-    s->lends = true;
+    s->exposed = true;
     s->processes = processes;
     s->mark = readable ? &mark[rank] : NULL;
     s->reads = readable;
     s->nt = nt;
-    kl_mapped_start(&ops[rank], &mapped[rank], s);
+    kl_peer_direct_start(&ops[rank], &peer_direct[rank], s);
 }
 
 static enum kl_progress progress(struct world *w, int rank, ncclResult_t *rc)
 {
     (void)w;
-    return kl_mapped_progress(&ops[rank], rc);
+    return kl_peer_direct_progress(&ops[rank], rc);
 }
 
 static const struct engine engine = {start, progress};
@@ -114,16 +114,16 @@ static void every_collective_is_right(void **state)
     processes = false;
     for (int n = 2; n <= MAX_RANKS; n += n < 9 ? 1 : 11) {
         size_t buffer = n < 9 ? 1500000 : 40000;
-        crowded = n % 3 == 0;
-        open_mapped(&w, n, buffer, n % 2);
+        oversubscribed = n % 3 == 0;
+        open_peer_direct(&w, n, buffer, n % 2);
         for (int i = 0; i < (n < 9 ? CALLS : CALLS / 3); i++) {
             struct call c = draw_call(&seed, n, buffer);
             run_call(&w, &engine, &c, &seed);
             assert_declined(n, false);
         }
-        close_mapped(&w);
+        close_peer_direct(&w);
     }
-    crowded = false;
+    oversubscribed = false;
 }
 
 static void every_type_and_operator(void **state)
@@ -133,7 +133,7 @@ static void every_type_and_operator(void **state)
 
     (void)state;
     processes = false;
-    open_mapped(&w, 4, 80000, true);
+    open_peer_direct(&w, 4, 80000, true);
     for (int type = 0; type < ncclNumTypes; type++)
         for (int op = 0; op < ncclNumOps; op++)
             for (int func = 0; func <= KL_FUNC_ALL_TO_ALL; func++) {
@@ -143,7 +143,7 @@ static void every_type_and_operator(void **state)
                 c.count = draw_count(&seed, 20000 / c.redop.elem_bytes);
                 run_call(&w, &engine, &c, &seed);
             }
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 static void nontemporal_copies_are_copies(void **state)
@@ -202,7 +202,7 @@ static void processes_map_what_they_are_told_of(void **state)
     (void)state;
     processes = true;
     for (int n = 2; n <= 5; n++) {
-        open_mapped(&w, n, BUFFER, false);
+        open_peer_direct(&w, n, BUFFER, false);
         allocate(&w, BUFFER, own);
         for (int i = 0; i < 120; i++) {
             struct call c = draw_call(&seed, n, BUFFER);
@@ -214,18 +214,18 @@ static void processes_map_what_they_are_told_of(void **state)
             w.send[changed] = shareable(BUFFER + GUARD + (size_t)i * 4096);
         }
         give_back(&w, own);
-        close_mapped(&w);
+        close_peer_direct(&w);
     }
 }
 
-static bool was_told(const struct kl_peer_buffers *lent)
+static bool was_announced(const struct kl_peer_buffers *buffers)
 {
-    for (int i = 0; i < lent->nown; i++)
-        if (!lent->own[i].told) return false;
-    return lent->nown > 0;
+    for (int i = 0; i < buffers->nown; i++)
+        if (!buffers->own[i].announced) return false;
+    return buffers->nown > 0;
 }
 
-static void cards_are_fresh_until_all_have_mapped_them(void **state)
+static void info_is_fresh_until_all_have_mapped_it(void **state)
 {
     static struct world w;
     char *own[2][MAX_RANKS];
@@ -235,16 +235,16 @@ static void cards_are_fresh_until_all_have_mapped_them(void **state)
     (void)state;
     processes = true;
     assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
-    open_mapped(&w, 3, 40000, false);
+    open_peer_direct(&w, 3, 40000, false);
     allocate(&w, 40000, own);
     run_call(&w, &engine, &c, &seed);
-    const uint64_t first = mapped[0].board.turn;
-    for (int r = 0; r < 3; r++) assert_true(was_told(&mapped[r].lent));
+    const uint64_t first = peer_direct[0].shm.round;
+    for (int r = 0; r < 3; r++) assert_true(was_announced(&peer_direct[r].buffers));
     run_call(&w, &engine, &c, &seed);
-    assert_int_equal(mapped[0].board.turn - first, 2); /* cards, end */
-    assert_int_equal(first, 4);                        /* with tickets and verdicts between */
+    assert_int_equal(peer_direct[0].shm.round - first, 2); /* info, end */
+    assert_int_equal(first, 4);                            /* with handles and verdicts between */
     give_back(&w, own);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 static void run_declined(struct world *w, const struct call *c, uint64_t *seed)
@@ -258,7 +258,7 @@ static void run_declined(struct world *w, const struct call *c, uint64_t *seed)
         for (size_t i = 0; i < result_bytes(c, w->n, r); i++) assert_int_equal(w->recv[r][i], 0x5a);
 }
 
-static void one_that_cannot_lend_makes_all_decline(void **state)
+static void one_that_cannot_export_makes_all_decline(void **state)
 {
     static struct world w;
     char *own[2][MAX_RANKS], *foreign, *was;
@@ -268,7 +268,7 @@ static void one_that_cannot_lend_makes_all_decline(void **state)
     (void)state;
     processes = true;
     assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
-    open_mapped(&w, 3, 40000, false);
+    open_peer_direct(&w, 3, 40000, false);
     allocate(&w, 40000, own);
     foreign = zeroed(40000);
     was = w.send[1];
@@ -279,10 +279,10 @@ static void one_that_cannot_lend_makes_all_decline(void **state)
     assert_declined(3, false);
     free(foreign);
     give_back(&w, own);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
-static void what_cannot_be_mapped_is_not_tried_again(void **state)
+static void unmappable_memory_is_not_tried_again(void **state)
 {
     static struct world w;
     static struct kl_channel_work shares[MAX_RANKS];
@@ -293,22 +293,22 @@ static void what_cannot_be_mapped_is_not_tried_again(void **state)
     (void)state;
     processes = true;
     assert_int_equal(kl_redop_init(&c.redop, c.type, c.op, 3), ncclSuccess);
-    open_mapped(&w, 3, 40000, false);
+    open_peer_direct(&w, 3, 40000, false);
     allocate(&w, 40000, own);
     start_all(&w, &c, shares);
     for (int r = 0; r < 3; r++) start(&w, r, &shares[r]);
-    for (int r = 0; r < 3; r++) assert_int_equal(progress(&w, r, &(ncclResult_t){ncclSuccess}), KL_MOVED); /* cards */
-    mapped[1].lent.own[0].ticket.bytes = 0; /* no such range */
+    for (int r = 0; r < 3; r++) assert_int_equal(progress(&w, r, &(ncclResult_t){ncclSuccess}), KL_MOVED); /* info */
+    peer_direct[1].buffers.own[0].handle.bytes = 0; /* no such range */
     for (int i = 0; i < 6; i++)
         for (int r = 0; r < 3; r++) {
             ncclResult_t rc = ncclSuccess;
-            if (ops[r].stage != KL_MAPPED_END) (void)progress(&w, r, &rc);
+            if (ops[r].stage != KL_PEER_DIRECT_END) (void)progress(&w, r, &rc);
             assert_int_equal(rc, ncclSuccess);
         }
     assert_declined(3, true);
     run_declined(&w, &c, &seed);
     give_back(&w, own);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 /* ---- the kernel copies, which it does within a process as well ---- */
@@ -325,8 +325,8 @@ static void assert_read(int n)
     for (int r = 0; r < n; r++) assert_int_equal(ops[r].agreed, KL_AGREED_KERNEL);
 }
 
-/* Through the caches, or past them. */
-static void what_is_not_mapped_is_read(void **state)
+/* With ordinary stores, or non-temporal ones. */
+static void unmapped_memory_is_read(void **state)
 {
     static struct world w;
     uint64_t seed = 8;
@@ -336,17 +336,17 @@ static void what_is_not_mapped_is_read(void **state)
     processes = readable = true;
     for (int n = 2; n <= 11; n += n < 6 ? 1 : 5) {
         const size_t buffer = 1500000;
-        crowded = n % 3 == 0;
-        open_mapped(&w, n, buffer, n % 2);
+        oversubscribed = n % 3 == 0;
+        open_peer_direct(&w, n, buffer, n % 2);
         for (int i = 0; i < CALLS; i++) {
             struct call c = draw_call(&seed, n, buffer);
             run_call(&w, &engine, &c, &seed);
             assert_read(n);
         }
-        for (int r = 0; r < n; r++) assert_true(mapped[r].proved);
-        close_mapped(&w);
+        for (int r = 0; r < n; r++) assert_true(peer_direct[r].proved);
+        close_peer_direct(&w);
     }
-    readable = crowded = false;
+    readable = oversubscribed = false;
 }
 
 static void every_type_and_operator_is_read(void **state)
@@ -357,7 +357,7 @@ static void every_type_and_operator_is_read(void **state)
     (void)state;
     if (!kernel_copies()) skip();
     processes = readable = true;
-    open_mapped(&w, 3, 80000, false);
+    open_peer_direct(&w, 3, 80000, false);
     for (int type = 0; type < ncclNumTypes; type++)
         for (int op = 0; op < ncclNumOps; op++)
             for (int func = 0; func < KL_FUNC_ALL_TO_ALL; func++) {
@@ -368,7 +368,7 @@ static void every_type_and_operator_is_read(void **state)
                 run_call(&w, &engine, &c, &seed);
                 assert_read(3);
             }
-    close_mapped(&w);
+    close_peer_direct(&w);
     readable = false;
 }
 
@@ -377,7 +377,7 @@ static void begin_three(struct world *w, struct call *c, struct kl_channel_work 
     *c = (struct call){.func = KL_FUNC_ALL_REDUCE, .type = ncclFloat32, .count = 20000, .seed = 9};
     processes = readable = true;
     assert_int_equal(kl_redop_init(&c->redop, c->type, c->op, 3), ncclSuccess);
-    open_mapped(w, 3, 100000, false);
+    open_peer_direct(w, 3, 100000, false);
     start_all(w, c, shares);
     for (int r = 0; r < 3; r++) start(w, r, &shares[r]);
 }
@@ -391,19 +391,19 @@ static void one_that_may_not_be_read_makes_all_decline(void **state)
 
     (void)state;
     begin_three(&w, &c, shares);
-    for (int r = 0; r < 3; r++) assert_int_equal(progress(&w, r, &(ncclResult_t){ncclSuccess}), KL_MOVED); /* cards */
+    for (int r = 0; r < 3; r++) assert_int_equal(progress(&w, r, &(ncclResult_t){ncclSuccess}), KL_MOVED); /* info */
     mark[1]++; /* as if it were in another process */
     for (int i = 0; i < 6; i++)
         for (int r = 0; r < 3; r++) {
             ncclResult_t rc = ncclSuccess;
-            if (ops[r].stage != KL_MAPPED_END) (void)progress(&w, r, &rc);
+            if (ops[r].stage != KL_PEER_DIRECT_END) (void)progress(&w, r, &rc);
             assert_int_equal(rc, ncclSuccess);
         }
     assert_declined(3, true);
     for (size_t i = 0; i < result_bytes(&c, 3, 0); i++) assert_int_equal(w.recv[0][i], 0x5a);
     readable = false; /* nobody lets others any more */
     run_declined(&w, &c, &seed);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 /* In the middle, of reads or writes or both: wherever that is, all find the same and have the results, also in place. */
@@ -418,9 +418,9 @@ static void what_the_kernel_refuses_in_the_middle_is_mended(void **state)
     processes = readable = true;
     for (int n = 2; n <= 9; n = 2 * n - 1) {
         const size_t buffer = 800000;
-        crowded = n % 3 == 0;
-        open_mapped(&w, n, buffer, n % 2);
-        for (int r = 0; r < n; r++) mapped[r].proved = true;
+        oversubscribed = n % 3 == 0;
+        open_peer_direct(&w, n, buffer, n % 2);
+        for (int r = 0; r < n; r++) peer_direct[r].proved = true;
         for (int i = 0; i < CALLS; i++) {
             struct call c = draw_call(&seed, n, buffer);
             obey(i % 3 == 1 ? LONG_MAX : (long)draw(&seed, (uint64_t)(4 * n)),
@@ -430,10 +430,10 @@ static void what_the_kernel_refuses_in_the_middle_is_mended(void **state)
             assert_int_not_equal(ops[0].agreed, KL_AGREED_STAGED);
             mended += ops[0].agreed == KL_AGREED_REPAIRED;
         }
-        close_mapped(&w);
+        close_peer_direct(&w);
     }
     obey(LONG_MAX, LONG_MAX);
-    readable = crowded = false;
+    readable = oversubscribed = false;
     assert_true(mended > CALLS);
 }
 
@@ -448,9 +448,9 @@ static void memory_that_is_out_of_reach_is_done_without(void **state)
     (void)state;
     if (!kernel_copies()) skip();
     begin_three(&w, &c, shares);
-    for (int r = 0; r < 3; r++) mapped[r].proved = true;
+    for (int r = 0; r < 3; r++) peer_direct[r].proved = true;
     for (int r = 0; r < 3; r++)
-        (void)progress(&w, r, &(ncclResult_t){ncclSuccess}); /* cards; the last one works already */
+        (void)progress(&w, r, &(ncclResult_t){ncclSuccess}); /* info; the last one works already */
     mark[1]++;
     for (int i = 0; i < 10000 && !(done[0] && done[1] && done[2]); i++)
         for (int r = 0; r < 3; r++) {
@@ -465,7 +465,7 @@ static void memory_that_is_out_of_reach_is_done_without(void **state)
     }
     assert_int_equal(kl_load_relaxed(&w.mark[0].touching), 0);
     readable = false;
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 /* ---- what goes wrong ---- */
@@ -489,17 +489,17 @@ static void another_call_is_refused_before_data_are_touched(void **state)
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
-    open_mapped(&w, 2, 1200000, false);
+    open_peer_direct(&w, 2, 1200000, false);
     begin_all(&w, &c, 1);
     assert_int_equal(progress(&w, 0, &rc), KL_MOVED);
-    assert_int_equal(kl_mapped_blocked_on(&ops[0], false), 1);
+    assert_int_equal(kl_peer_direct_blocked_on(&ops[0], false), 1);
     kl_error_quiet(1);
     assert_int_equal(progress(&w, 1, &rc), KL_DONE);
     assert_int_equal(rc, ncclInvalidUsage);
     assert_non_null(strstr(kl_error_text(), "rank 0 sent data of another call than rank 1"));
     kl_error_quiet(0);
     assert_int_equal(w.recv[0][0], 0x5a);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 static void revoked_arena_memory_is_not_touched(void **state)
@@ -509,7 +509,7 @@ static void revoked_arena_memory_is_not_touched(void **state)
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
-    open_mapped(&w, 2, 1200000, false);
+    open_peer_direct(&w, 2, 1200000, false);
     begin_all(&w, &c, 0);
     assert_int_equal(progress(&w, 0, &rc), KL_MOVED);
     kl_store_release(&w.mark[0].revoked, 1);
@@ -519,7 +519,7 @@ static void revoked_arena_memory_is_not_touched(void **state)
     assert_int_equal(rc, ncclRemoteError);
     assert_int_equal(w.recv[0][600000], 0x5a);
     assert_int_equal(kl_load_relaxed(&w.mark[1].touching), 0);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 static void a_departed_rank_is_named(void **state)
@@ -529,12 +529,12 @@ static void a_departed_rank_is_named(void **state)
     ncclResult_t rc = ncclSuccess;
 
     (void)state;
-    open_mapped(&w, 3, 1200000, false);
+    open_peer_direct(&w, 3, 1200000, false);
     begin_all(&w, &c, 0);
     assert_int_equal(progress(&w, 0, &rc), KL_MOVED);
     kl_store_release(&w.mark[1].left, 1);
-    assert_int_equal(kl_mapped_blocked_on(&ops[0], true), 1);
-    close_mapped(&w);
+    assert_int_equal(kl_peer_direct_blocked_on(&ops[0], true), 1);
+    close_peer_direct(&w);
 }
 
 /* ---- a thread per rank ---- */
@@ -545,9 +545,9 @@ static void threads_agree(void **state)
 
     (void)state;
     processes = false;
-    open_mapped(&w, THREADS, THREADS_BYTES, false);
+    open_peer_direct(&w, THREADS, THREADS_BYTES, false);
     run_threads(&w, &engine);
-    close_mapped(&w);
+    close_peer_direct(&w);
 }
 
 int main(void)
@@ -557,10 +557,10 @@ int main(void)
         cmocka_unit_test(every_type_and_operator),
         cmocka_unit_test(nontemporal_copies_are_copies),
         cmocka_unit_test(processes_map_what_they_are_told_of),
-        cmocka_unit_test(cards_are_fresh_until_all_have_mapped_them),
-        cmocka_unit_test(one_that_cannot_lend_makes_all_decline),
-        cmocka_unit_test(what_cannot_be_mapped_is_not_tried_again),
-        cmocka_unit_test(what_is_not_mapped_is_read),
+        cmocka_unit_test(info_is_fresh_until_all_have_mapped_it),
+        cmocka_unit_test(one_that_cannot_export_makes_all_decline),
+        cmocka_unit_test(unmappable_memory_is_not_tried_again),
+        cmocka_unit_test(unmapped_memory_is_read),
         cmocka_unit_test(every_type_and_operator_is_read),
         cmocka_unit_test(one_that_may_not_be_read_makes_all_decline),
         cmocka_unit_test(what_the_kernel_refuses_in_the_middle_is_mended),

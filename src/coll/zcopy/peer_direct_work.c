@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    BLOCK = KL_MAPPED_BLOCK,
+    BLOCK = KL_PEER_DIRECT_BLOCK,
     PIECE = 256 << 10, /* bytes between two looks at whether somebody has failed, and at others' work */
     GRAIN = 64         /* bytes: slices are multiples of it */
 };
@@ -24,18 +24,18 @@ static size_t part_bytes(const struct kl_channel_work *s)
     return s->count * s->elem_bytes;
 }
 
-size_t kl_mapped_send_bytes(const struct kl_mapped_work *w)
+size_t kl_peer_direct_send_bytes(const struct kl_peer_direct_work *w)
 {
     return part_bytes(w->share) * (kl_func_info[w->share->func].send_parts ? (size_t)w->nranks : 1);
 }
 
-size_t kl_mapped_recv_bytes(const struct kl_mapped_work *w)
+size_t kl_peer_direct_recv_bytes(const struct kl_peer_direct_work *w)
 {
     return part_bytes(w->share) * (kl_func_info[w->share->func].recv_parts ? (size_t)w->nranks : 1);
 }
 
 /* `ahead`: bytes that are read next, as many; or NULL. */
-static void put(const struct kl_mapped_work *w, char *to, const char *from, size_t bytes, const char *ahead)
+static void put(const struct kl_peer_direct_work *w, char *to, const char *from, size_t bytes, const char *ahead)
 {
     if (w->share->nt)
         kl_copy_nontemporal(to, from, bytes, ahead);
@@ -43,7 +43,8 @@ static void put(const struct kl_mapped_work *w, char *to, const char *from, size
         memcpy(to, from, bytes);
 }
 
-void kl_mapped_reduce(const struct kl_channel_work *share, int n, const void *const *partial, void *to, size_t count)
+void kl_peer_direct_reduce(const struct kl_channel_work *share, int n, const void *const *partial, void *to,
+                           size_t count)
 {
     const struct kl_redop *redop = share->redop;
     char *other = (char *)share->scratch + BLOCK;
@@ -61,12 +62,12 @@ void kl_mapped_reduce(const struct kl_channel_work *share, int n, const void *co
 }
 
 /* Element `first` of all inputs reduced, `count` of them. */
-static void reduce(const struct kl_mapped_work *w, char *to, size_t first, size_t count)
+static void reduce(const struct kl_peer_direct_work *w, char *to, size_t first, size_t count)
 {
     const void *partial[KL_SHM_EXCHANGE_RANKS];
 
     for (int r = 0; r < w->nranks; r++) partial[r] = w->send[r] + first * w->share->elem_bytes;
-    kl_mapped_reduce(w->share, w->nranks, partial, to, count);
+    kl_peer_direct_reduce(w->share, w->nranks, partial, to, count);
 }
 
 struct slice {
@@ -74,7 +75,7 @@ struct slice {
 };
 
 /* A rank's share of what is sliced. */
-static struct slice slice_of(const struct kl_mapped_work *w)
+static struct slice slice_of(const struct kl_peer_direct_work *w)
 {
     const size_t all = part_bytes(w->share), n = (size_t)w->nranks;
     const size_t each = ((all + n - 1) / n + GRAIN - 1) / GRAIN * GRAIN;
@@ -83,14 +84,14 @@ static struct slice slice_of(const struct kl_mapped_work *w)
 }
 
 /* The input that is fetched beside the `i`-th output; NULL: there is none left. */
-static const char *input(const struct kl_mapped_work *w, int i)
+static const char *input(const struct kl_peer_direct_work *w, int i)
 {
     if (w->share->redop) return w->send[i];
     return i ? NULL : w->send[w->share->root];
 }
 
 /* To whoever receives it. While stores pass by the caches the next inputs come, one beside each output. */
-static void put_to_all(const struct kl_mapped_work *w, size_t at, const char *from, size_t bytes)
+static void put_to_all(const struct kl_peer_direct_work *w, size_t at, const char *from, size_t bytes)
 {
     const bool more = at + 2 * bytes <= part_bytes(w->share);
 
@@ -102,7 +103,7 @@ static void put_to_all(const struct kl_mapped_work *w, size_t at, const char *fr
     }
 }
 
-static void work_on_slice(const struct kl_mapped_work *w, size_t at, size_t end)
+static void work_on_slice(const struct kl_peer_direct_work *w, size_t at, size_t end)
 {
     const struct kl_channel_work *s = w->share;
 
@@ -115,7 +116,7 @@ static void work_on_slice(const struct kl_mapped_work *w, size_t at, size_t end)
 }
 
 /* True: there is no more. */
-static bool slice_some(struct kl_mapped_work *w)
+static bool slice_some(struct kl_peer_direct_work *w)
 {
     const struct slice own = slice_of(w);
     const size_t at = own.at + w->moved, end = min_size(own.end, at + PIECE);
@@ -126,7 +127,7 @@ static bool slice_some(struct kl_mapped_work *w)
 }
 
 /* Is the part reduced where it belongs? Not if stores pass by the caches, or if it lies among the inputs. */
-static bool reduces_in_place(const struct kl_mapped_work *w)
+static bool reduces_in_place(const struct kl_peer_direct_work *w)
 {
     const size_t own = (size_t)w->rank * part_bytes(w->share);
 
@@ -134,25 +135,25 @@ static bool reduces_in_place(const struct kl_mapped_work *w)
 }
 
 /* Two inputs are reduced in one pass: nothing has to stay in a cache. */
-static size_t scatter_bytes(const struct kl_mapped_work *w)
+static size_t scatter_bytes(const struct kl_peer_direct_work *w)
 {
     const bool one_pass = w->nranks == 2 && !w->share->redop->first;
 
     return one_pass && reduces_in_place(w) ? PIECE : BLOCK;
 }
 
-static void scatter_block(const struct kl_mapped_work *w, size_t at, size_t bytes)
+static void scatter_block(const struct kl_peer_direct_work *w, size_t at, size_t bytes)
 {
     const struct kl_channel_work *s = w->share;
     const size_t own = (size_t)w->rank * part_bytes(s) + at;
-    const bool more = own + 2 * bytes <= kl_mapped_send_bytes(w);
+    const bool more = own + 2 * bytes <= kl_peer_direct_send_bytes(w);
     char *to = (char *)s->recv + at;
 
     reduce(w, reduces_in_place(w) ? to : s->scratch, own / s->elem_bytes, bytes / s->elem_bytes);
     if (!reduces_in_place(w)) put(w, to, s->scratch, bytes, more ? (const char *)s->send + own + bytes : NULL);
 }
 
-static bool scatter_some(struct kl_mapped_work *w)
+static bool scatter_some(struct kl_peer_direct_work *w)
 {
     const size_t all = part_bytes(w->share), end = min_size(all, w->moved + PIECE), most = scatter_bytes(w);
 
@@ -164,7 +165,7 @@ static bool scatter_some(struct kl_mapped_work *w)
 }
 
 /* Ranks begin with different ones, and end with themselves. */
-static bool gather_some(struct kl_mapped_work *w)
+static bool gather_some(struct kl_peer_direct_work *w)
 {
     const struct kl_channel_work *s = w->share;
     const int from = (w->rank + 1 + w->taken) % w->nranks;
@@ -187,7 +188,7 @@ static bool is_sliced(const struct kl_channel_work *s)
     return s->func == KL_FUNC_ALL_REDUCE || s->func == KL_FUNC_BROADCAST || s->func == KL_FUNC_REDUCE;
 }
 
-bool kl_mapped_work(struct kl_mapped_work *w)
+bool kl_peer_direct_work(struct kl_peer_direct_work *w)
 {
     if (is_sliced(w->share)) return slice_some(w);
     return w->share->redop ? scatter_some(w) : gather_some(w);

@@ -30,7 +30,7 @@ static size_t some(const struct kl_repair *m, size_t bytes)
 static struct kl_repair_piece slice_piece(struct kl_repair *m)
 {
     const struct kl_channel_work *s = share_of(m);
-    const struct kl_read_slice own = kl_read_slice(m->work, m->of);
+    const struct kl_cma_slice own = kl_cma_slice(m->work, m->of);
     const size_t at = own.at + m->now.moved;
     struct kl_repair_piece p = {.from = m->of,
                                 .to = s->func == KL_FUNC_REDUCE ? s->root : ALL,
@@ -77,7 +77,7 @@ static struct kl_repair_piece gather_piece(struct kl_repair *m)
 static struct kl_repair_piece spread_piece(struct kl_repair *m)
 {
     const int root = share_of(m)->root;
-    const struct kl_read_slice last = kl_read_slice(m->work, m->work->nranks - 1);
+    const struct kl_cma_slice last = kl_cma_slice(m->work, m->work->nranks - 1);
     const size_t begin = m->of == root ? last.at : 0, end = m->of == root ? last.end : last.at;
     const size_t at = begin + m->now.moved;
 
@@ -98,16 +98,16 @@ static struct kl_repair_piece piece_of(struct kl_repair *m)
 
 /* The root of a broadcast writes to one rank after the other: all of its slice is sent anew. Others' rests are one: the
  * longest. */
-static struct kl_read_left rest_of(const struct kl_repair *m, int rank)
+static struct kl_cma_left rest_of(const struct kl_repair *m, int rank)
 {
     const int root = share_of(m)->root;
-    struct kl_read_left rest = m->left[rank];
+    struct kl_cma_left rest = m->left[rank];
 
     if (share_of(m)->func != KL_FUNC_BROADCAST || !rest.lost) return rest;
-    if (rank == root) return (struct kl_read_left){.lost = true};
+    if (rank == root) return (struct kl_cma_left){.lost = true};
     for (int r = 0; r < m->work->nranks; r++) {
         if (r == root || !m->left[r].lost) continue;
-        if (r < rank) return (struct kl_read_left){.lost = false};
+        if (r < rank) return (struct kl_cma_left){.lost = false};
         if (m->left[r].moved < rest.moved) rest.moved = m->left[r].moved;
     }
     return rest;
@@ -138,7 +138,7 @@ static void repair_own(const struct kl_repair *m)
         memcpy(s->recv, s->send, part_bytes(m));
 }
 
-void kl_repair_start(struct kl_repair *m, const struct kl_read_work *work, const struct kl_read_left *left, size_t most)
+void kl_repair_start(struct kl_repair *m, const struct kl_cma_work *work, const struct kl_cma_left *left, size_t most)
 {
     *m = (struct kl_repair){.work = work, .left = left};
     m->most = most / share_of(m)->elem_bytes * share_of(m)->elem_bytes;
@@ -159,13 +159,13 @@ void kl_repair_post(const struct kl_repair *m, void *post)
 
 static void reduce(const struct kl_repair *m, const void *const *posts, char *to)
 {
-    const size_t block = KL_MAPPED_BLOCK, elem = share_of(m)->elem_bytes;
+    const size_t block = KL_PEER_DIRECT_BLOCK, elem = share_of(m)->elem_bytes;
 
     for (size_t at = 0, bytes; at < m->piece.bytes; at += bytes) {
         const void *partial[KL_SHM_EXCHANGE_RANKS];
         bytes = m->piece.bytes - at < block ? m->piece.bytes - at : block;
         for (int r = 0; r < m->work->nranks; r++) partial[r] = (const char *)posts[r] + at;
-        kl_mapped_reduce(share_of(m), m->work->nranks, partial, to + at, bytes / elem);
+        kl_peer_direct_reduce(share_of(m), m->work->nranks, partial, to + at, bytes / elem);
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * repair.h - completes a collective by the kernel's copies (cma.h) when the kernel refuses to copy in the middle:
- * the rest goes over the board (shm_exchange.h), piece by piece.
+ * the rest goes through shared memory (shm_exchange.h), piece by piece.
  *
- * All ranks know the progress of each. From that all derive the same pieces, one for each turn: a rank posts bytes, or
+ * All ranks know the progress of each. From that all derive the same pieces, one for each round: a rank posts bytes, or
  * all post the inputs of a reduction, and the ranks that lack them take them.
  *
  * missing data of a rank that was stopped
@@ -22,7 +22,7 @@
 
 #include "coll/zcopy/cma.h"
 
-/** The data that a turn moves. */
+/** The data that a round moves. */
 struct kl_repair_piece {
     bool reduces;   /* all give an input; else `from` gives */
     int from;       /* the rank that gives */
@@ -33,25 +33,25 @@ struct kl_repair_piece {
 };
 
 struct kl_repair {
-    const struct kl_read_work *work; /* of this rank */
-    const struct kl_read_left *left; /* by rank */
-    size_t most;                     /* bytes of a piece */
-    int of;                          /* the rank whose rest is in progress */
-    struct kl_read_left now;         /* its progress */
+    const struct kl_cma_work *work; /* of this rank */
+    const struct kl_cma_left *left; /* by rank */
+    size_t most;                    /* bytes of a piece */
+    int of;                         /* the rank whose rest is in progress */
+    struct kl_cma_left now;         /* its progress */
     struct kl_repair_piece piece;
 };
 
 /** `most`: bytes of a piece, a multiple of KL_LINE. Computes the first piece. */
-void kl_repair_start(struct kl_repair *mend, const struct kl_read_work *work, const struct kl_read_left *left,
+void kl_repair_start(struct kl_repair *repair, const struct kl_cma_work *work, const struct kl_cma_left *left,
                      size_t most);
 
 /** On to the next piece. */
-void kl_repair_next(struct kl_repair *mend);
+void kl_repair_next(struct kl_repair *repair);
 
 /** Write this rank's contribution to the piece, if any, into its post. */
-void kl_repair_post(const struct kl_repair *mend, void *post);
+void kl_repair_post(const struct kl_repair *repair, void *post);
 
 /** Take the piece, if this rank lacks it; `posts` by rank. */
-void kl_repair_take(const struct kl_repair *mend, const void *const *posts);
+void kl_repair_take(const struct kl_repair *repair, const void *const *posts);
 
 #endif

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 10000 }; /* with which an allocation is mapped */
-enum { FEW = 2 };             /* messages of a launch: a ring. More are an all-to-all */
+enum { TIMEOUT_MS = 10000 }; /* for mapping an allocation */
+enum { FEW = 2 };            /* messages of a launch: a ring. More are an all-to-all */
 enum { WATCHED = 16 };
 
 /* Bytes of a send that may be done before its receive is posted. */
@@ -24,7 +24,7 @@ struct offer {
     uint64_t at; /* in the allocation; or its address */
     uint32_t epoch, block;
     union {
-        struct kl_range_export_handle ticket;
+        struct kl_range_export_handle handle;
         struct kl_cma_process owner;
     };
 };
@@ -34,34 +34,34 @@ _Static_assert(sizeof(struct offer) <= KL_FIFO_INLINE, "an offer travels in a li
 
 void kl_zcopy_offers_fini(struct kl_zcopy_offers *l)
 {
-    if (l->lent) kl_peer_buffers_fini(l->lent);
-    free(l->lent);
+    if (l->buffers) kl_peer_buffers_fini(l->buffers);
+    free(l->buffers);
     free(l->peers);
-    l->lent = NULL;
+    l->buffers = NULL;
     l->peers = NULL;
 }
 
 static bool begin(struct kl_zcopy_offers *l)
 {
-    struct kl_peer_buffers *lent = kl_inject_calloc(1, sizeof *lent);
+    struct kl_peer_buffers *buffers = kl_inject_calloc(1, sizeof *buffers);
 
     l->peers = kl_inject_calloc((size_t)l->nranks, sizeof *l->peers);
-    if (!lent || !l->peers || kl_peer_buffers_init(lent, &kl_host_devices, l->nranks, l->rank)) {
-        free(lent);
+    if (!buffers || !l->peers || kl_peer_buffers_init(buffers, &kl_host_devices, l->nranks, l->rank)) {
+        free(buffers);
         free(l->peers);
         l->peers = NULL;
         return false;
     }
-    lent->processes = true;
-    l->lent = lent;
+    buffers->processes = true;
+    l->buffers = buffers;
     return true;
 }
 
-/* Made when first needed. What there is no memory for is not lent. */
+/* Made when first needed. Without memory for it nothing is offered. */
 static bool is_open(struct kl_zcopy_offers *l)
 {
     int quiet = kl_error_quiet(1);
-    bool open = l->lent || begin(l);
+    bool open = l->buffers || begin(l);
 
     kl_error_quiet(quiet);
     return open;
@@ -69,7 +69,7 @@ static bool is_open(struct kl_zcopy_offers *l)
 
 /* ---- the sender ---- */
 
-/* Bytes that are lent to be mapped. The fewer cores there are for the ranks, the longer the sender waits for the answer. */
+/* Least bytes of an offer to map memory. The fewer cores there are for the ranks, the longer the sender waits for the answer. */
 static size_t mapped_least(const struct kl_zcopy_offers *l)
 {
     return l->nranks > 4 ? 2 * KL_ZCOPY_MAPPED_LEAST : KL_ZCOPY_MAPPED_LEAST;
@@ -83,30 +83,29 @@ static bool may_try(const struct kl_zcopy_offer_peer *p, enum kl_zcopy_offer_kin
 static bool offer_mapped(const struct kl_zcopy_offers *l, const void *data, struct offer *offer)
 {
     const void *const buffer[KL_PEER_BUFFER_BUFFERS] = {[KL_PEER_BUFFER_SEND] = data};
-    struct kl_peer_buffer_info card;
-    struct kl_peer_buffer_handles tickets;
+    struct kl_peer_buffer_info info;
+    struct kl_peer_buffer_handles handles;
 
-    kl_peer_buffer_info(l->lent, buffer, &card);
-    if (!card.lends) return false;
-    kl_peer_buffer_handles(l->lent, &card, &tickets);
-    *offer = (struct offer){.at = card.at[KL_PEER_BUFFER_SEND],
-                            .epoch = card.epoch,
-                            .block = card.block[KL_PEER_BUFFER_SEND],
-                            .ticket = tickets.ticket[KL_PEER_BUFFER_SEND]};
+    kl_peer_buffer_info(l->buffers, buffer, &info);
+    if (!info.reachable) return false;
+    kl_peer_buffer_handles(l->buffers, &info, &handles);
+    *offer = (struct offer){.at = info.at[KL_PEER_BUFFER_SEND],
+                            .epoch = info.epoch,
+                            .block = info.block[KL_PEER_BUFFER_SEND],
+                            .handle = handles.handle[KL_PEER_BUFFER_SEND]};
     return true;
 }
 
 static struct offer offer_read(const struct kl_zcopy_offers *l, const void *data)
 {
-    return (struct offer){
-        .at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->lending.process)};
+    return (struct offer){.at = (uint64_t)(uintptr_t)data, .block = NO_BLOCK, .owner = kl_cma_self(&l->zcopy.process)};
 }
 
 /* The offer of either kind that is possible; false: none is. */
 static bool make(const struct kl_zcopy_offers *l, struct kl_zcopy_offer_peer *p, const void *data, size_t bytes,
                  struct offer *offer)
 {
-    if (l->lending.maps && bytes >= mapped_least(l) && may_try(p, KL_ZCOPY_MAPPED) && offer_mapped(l, data, offer)) {
+    if (l->zcopy.maps && bytes >= mapped_least(l) && may_try(p, KL_ZCOPY_MAPPED) && offer_mapped(l, data, offer)) {
         p->kind = KL_ZCOPY_MAPPED;
         return true;
     }
@@ -119,7 +118,7 @@ static bool make(const struct kl_zcopy_offers *l, struct kl_zcopy_offer_peer *p,
 bool kl_zcopy_offer_make(struct kl_zcopy_offers *l, int peer, struct kl_fifo_tx *tx, const void *data, size_t bytes,
                          bool more)
 {
-    if (bytes < KL_ZCOPY_LEAST || (!l->lending.maps && !l->reads) || !is_open(l)) return false;
+    if (bytes < KL_ZCOPY_LEAST || (!l->zcopy.maps && !l->reads) || !is_open(l)) return false;
     if (!make(l, &l->peers[peer], data, bytes, kl_fifo_next_payload(tx))) return false;
     kl_fifo_publish_zcopy(tx, bytes, more);
     return true;
@@ -159,7 +158,7 @@ void kl_zcopy_offers_begin(struct kl_zcopy_offers *l, size_t bytes, size_t messa
     l->nt = row->nt;
     watch_lines(l);
     if (bytes < KL_ZCOPY_LEAST || (!received && bytes <= STAGED_AHEAD)) return;
-    l->reads = l->lending.reads && row->copy == KL_COPY_KERNEL;
+    l->reads = l->zcopy.reads && row->copy == KL_COPY_KERNEL;
 }
 
 /* ---- the receiver ---- */
@@ -176,13 +175,13 @@ enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *l, int pee
         return KL_ZCOPY_HERE;
     }
     if (offer.block >= KL_PEER_BUFFER_BLOCKS) return KL_ZCOPY_LOST;
-    struct kl_peer_buffer_info card = kl_peer_buffer_info_of(KL_PEER_BUFFER_SEND, offer.at, offer.epoch, offer.block);
-    struct kl_peer_buffer_handles tickets = {.ticket[KL_PEER_BUFFER_SEND] = offer.ticket};
+    struct kl_peer_buffer_info info = kl_peer_buffer_info_of(KL_PEER_BUFFER_SEND, offer.at, offer.epoch, offer.block);
+    struct kl_peer_buffer_handles handles = {.handle[KL_PEER_BUFFER_SEND] = offer.handle};
     int quiet = kl_error_quiet(1);
-    ncclResult_t rc = kl_peer_buffer_import(l->lent, peer, &card, &tickets, kl_deadline_in_ms(PATIENCE_MS));
+    ncclResult_t rc = kl_peer_buffer_import(l->buffers, peer, &info, &handles, kl_deadline_in_ms(TIMEOUT_MS));
 
     kl_error_quiet(quiet);
     if (rc == ncclInProgress) return KL_ZCOPY_NOT_YET;
-    data->here = rc ? NULL : kl_peer_buffer_find(l->lent, peer, &card, KL_PEER_BUFFER_SEND, bytes);
+    data->here = rc ? NULL : kl_peer_buffer_find(l->buffers, peer, &info, KL_PEER_BUFFER_SEND, bytes);
     return data->here ? KL_ZCOPY_HERE : KL_ZCOPY_LOST;
 }

@@ -42,9 +42,9 @@ struct kl_zcopy_offer_peer {
 
 /** The offers of a rank. Must not move after the first offer. */
 struct kl_zcopy_offers {
-    struct kl_zcopy_config lending;
+    struct kl_zcopy_config zcopy;
     int nranks, rank;
-    struct kl_peer_buffers *lent;      /* NULL: nothing has been lent yet; owned, as: */
+    struct kl_peer_buffers *buffers;   /* NULL: nothing has been offered yet; owned, as: */
     struct kl_zcopy_offer_peer *peers; /* by rank */
 
     struct kl_select *select; /* NULL: data that cannot be mapped are staged */
@@ -59,7 +59,7 @@ void kl_zcopy_offers_fini(struct kl_zcopy_offers *offers);
 /** A launch begins that sends `messages` of at most `bytes` to other ranks, and receives so many bytes from others. */
 void kl_zcopy_offers_begin(struct kl_zcopy_offers *offers, size_t bytes, size_t messages, size_t received);
 
-/** Lend the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
+/** Offer the next step's data to `peer`. False: they can't be, are too few, or the peer has declined before. */
 bool kl_zcopy_offer_make(struct kl_zcopy_offers *offers, int peer, struct kl_fifo_tx *tx, const void *data,
                          size_t bytes, bool more);
 
@@ -76,7 +76,7 @@ struct kl_zcopy_offer_data {
     struct kl_cma_cache *seen;
 };
 
-/** Where the `bytes` of the next step are, which a peer lends. LOST: they cannot be reached. Never waits. */
+/** Where the `bytes` of the next step are, which a peer offers. LOST: they cannot be reached. Never waits. */
 enum kl_zcopy_offer_state kl_zcopy_offer_find(struct kl_zcopy_offers *offers, int peer, const struct kl_fifo_rx *rx,
                                               size_t bytes, struct kl_zcopy_offer_data *data);
 

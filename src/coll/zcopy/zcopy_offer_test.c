@@ -30,7 +30,7 @@ static void how_a_launch_stores_depends_on_all_that_is_moved(void **state)
 static void launches_decide_what_is_read(void **state)
 {
     static const struct {
-        bool table, lends;
+        bool table, may_read;
         size_t bytes;
         bool receives, reads;
     } cases[] = {
@@ -49,7 +49,7 @@ static void launches_decide_what_is_read(void **state)
     kl_select_make(&table, &facts);
     FOR_EACH_CASE(c, cases)
     {
-        struct kl_zcopy_offers offers = {.lending.reads = c->lends, .nranks = 2, .select = c->table ? &table : NULL};
+        struct kl_zcopy_offers offers = {.zcopy.reads = c->may_read, .nranks = 2, .select = c->table ? &table : NULL};
         kl_zcopy_offers_begin(&offers, c->bytes, 1, c->receives);
         assert_int_equal(offers.reads, c->reads);
     }

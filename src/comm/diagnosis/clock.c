@@ -7,7 +7,7 @@
 #include "bootstrap/wire.h"
 #include "comm/diagnosis/control_msg.h"
 
-enum { ROUND_TRIPS = 16, PATIENCE_MS = 2000, RETRY_MS = 2, WIRE = 1 + 8 + 8 };
+enum { ROUND_TRIPS = 16, TIMEOUT_MS = 2000, RETRY_MS = 2, WIRE = 1 + 8 + 8 };
 
 void kl_clock_init(struct kl_clock *clock)
 {
@@ -66,7 +66,7 @@ static void wait_until(struct kl_clock *clock, uint64_t ns)
  * connection yet. */
 ncclResult_t kl_clock_measure(struct kl_clock *clock, struct kl_bootstrap *b)
 {
-    uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
     int asked = 0;
 
     KL_TRY(kl_bootstrap_watch(b, 0)); /* connects, if there is no connection */

@@ -223,7 +223,7 @@ ncclResult_t kl_desync_check_progress(ncclComm_t comm)
     return release(q, q->held, q->text);
 }
 
-/* ---- patience ---- */
+/* ---- timeouts ---- */
 
 static ncclResult_t fail_differing(ncclComm_t comm, bool *failed)
 {
@@ -295,9 +295,9 @@ static uint64_t look_after(ncclComm_t comm, const struct kl_task *t, uint64_t st
 static bool is_answered(ncclComm_t comm, uint64_t now)
 {
     int known = kl_bootstrap_query_replies(comm->bootstrap, NULL, NULL);
-    unsigned patience = known < 0 ? HOLD_MS : ANSWER_MS;
+    unsigned wait_ms = known < 0 ? HOLD_MS : ANSWER_MS;
 
-    return known == comm->nranks || now - comm->desync.asked >= (uint64_t)patience * MS;
+    return known == comm->nranks || now - comm->desync.asked >= (uint64_t)wait_ms * MS;
 }
 
 /* Has the timeout passed? Decide on answers from after it; if another rank has asked, give it some time to report the

@@ -99,7 +99,7 @@ static inline void kl_flight_issue(struct kl_flight *f, uint64_t number, const s
     kl_store_relaxed(&r->number, 0);
     kl_store_release(&r->what, (uint64_t)(uint8_t)t->func | (uint64_t)(uint8_t)t->type << 8 |
                                    (uint64_t)(uint8_t)kl_task_op_code(t) << 16 | (uint64_t)c->algorithm << 24 |
-                                   (uint64_t)c->proto << 32 | (uint64_t)(uint8_t)c->cut.nchannels << 40);
+                                   (uint64_t)c->proto << 32 | (uint64_t)(uint8_t)c->partition.nchannels << 40);
     kl_store_release(&r->who, (uint32_t)t->peer | collective << 32);
     kl_store_release(&r->count, t->count);
     kl_store_release(&r->stream, (uint64_t)(uintptr_t)stream);

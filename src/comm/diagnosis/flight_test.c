@@ -30,7 +30,7 @@ static struct kl_task all_reduce(size_t count, uint64_t number)
                             .type = ncclFloat64,
                             .op = ncclMax,
                             .count = count,
-                            .choice = {.algorithm = 3, .proto = KL_PROTO_LL128, .cut.nchannels = 5}};
+                            .choice = {.algorithm = 3, .proto = KL_PROTO_LL128, .partition.nchannels = 5}};
 }
 
 static void issued_operations_are_read(void **state)

@@ -144,7 +144,7 @@ static void add_own(ncclComm_t comm, void *ctx)
     add(ctx, &s);
 }
 
-ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t patience_ms,
+ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t timeout_ms,
                              void (*done)(void *ctx, const struct kl_gathered *gathered), void *ctx,
                              struct kl_gathering **gathering)
 {
@@ -164,8 +164,8 @@ ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t patience_ms,
     *gathering = g;
     remember(g->id, NULL, -1);
     kl_handle_each(add_own, g);
-    if (patience_ms) kl_handle_each(pass_on, &(struct question){.id = g->id, .from = -1});
-    kl_source_deadline(g->clock, g->missing ? kl_deadline_in_ms(patience_ms) : kl_now_ns());
+    if (timeout_ms) kl_handle_each(pass_on, &(struct question){.id = g->id, .from = -1});
+    kl_source_deadline(g->clock, g->missing ? kl_deadline_in_ms(timeout_ms) : kl_now_ns());
     return ncclSuccess;
 }
 
@@ -197,7 +197,7 @@ static void answer(ncclComm_t comm, void *ctx)
     (void)kl_bootstrap_control_send(a->to, a->from, wire, (size_t)(w.at - wire));
 }
 
-static void hear_question(ncclComm_t comm, struct kl_bootstrap *b, int from, uint64_t id)
+static void on_question(ncclComm_t comm, struct kl_bootstrap *b, int from, uint64_t id)
 {
     if (!id || recall(id)) return;
     remember(id, comm->handle, from);
@@ -244,7 +244,7 @@ void kl_gather_on_message(ncclComm_t comm, struct kl_bootstrap *b, int from, con
 
     if (r.bad) return;
     if (what == KL_CONTROL_MSG_STATUS_ASK)
-        hear_question(comm, b, from, id);
+        on_question(comm, b, from, id);
     else
         on_answer(id, &r, data, bytes);
 }

@@ -33,10 +33,10 @@ struct kl_gathered {
 };
 
 /**
- * Ask. `done` is called once, when all have answered or `patience_ms` have passed, not before this has returned; its
+ * Ask. `done` is called once, when all have answered or `timeout_ms` have passed, not before this has returned; its
  * argument is valid during the call only. 0: there is no other process to ask, and only this one is reported.
  */
-ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t patience_ms,
+ncclResult_t kl_gather_begin(struct kl_loop *loop, uint64_t timeout_ms,
                              void (*done)(void *ctx, const struct kl_gathered *gathered), void *ctx,
                              struct kl_gathering **gathering);
 

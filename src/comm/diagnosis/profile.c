@@ -186,7 +186,7 @@ static void start_task(ncclComm_t comm, uint64_t number)
         .count = t->count,
         .root = t->peer,
         .peer = t->peer,
-        .channels = message ? 1 : t->choice.cut.nchannels,
+        .channels = message ? 1 : t->choice.partition.nchannels,
         .tag = e->call.tag,
     };
 

@@ -24,18 +24,18 @@
 enum {
     CLIENTS = 32, /* on each listener, so that strangers on one do not keep the owner out of the other */
     BACKLOG = 16,
-    SILENT_MS = 10000,   /* timeout of a client that has not sent a line yet */
-    PATIENCE_MS = 60000, /* timeout of a client that has, and then sends nothing, or does not read */
-    GATHER_MS = 2000,    /* timeout of other processes, times NCCL_RAS_TIMEOUT_FACTOR */
-    PAUSE_MS = 200,      /* pause when the process has no descriptor left */
-    UNREAD = 4096,       /* bytes of replies that a client may leave unread */
+    SILENT_MS = 10000,  /* timeout of a client that has not sent a line yet */
+    TIMEOUT_MS = 60000, /* timeout of a client that has, and then sends nothing, or does not read */
+    GATHER_MS = 2000,   /* timeout of other processes, times NCCL_RAS_TIMEOUT_FACTOR */
+    PAUSE_MS = 200,     /* pause when the process has no descriptor left */
+    UNREAD = 4096,      /* bytes of replies that a client may leave unread */
 };
 
-struct door;
+struct listener;
 
 struct client {
     struct client *next; /* older ones last */
-    struct door *door;
+    struct listener *listener;
     int fd;
     bool spoken; /* a line */
     struct kl_source *source;
@@ -46,7 +46,7 @@ struct client {
     bool last; /* read nothing more; close when all is sent */
 };
 
-struct door {
+struct listener {
     int fd;
     struct kl_source *source;
     bool local; /* a Unix socket */
@@ -55,7 +55,7 @@ struct door {
 
 /* The event loop's, while there are users. */
 static struct {
-    struct door door[2];
+    struct listener listener[2];
     struct client *clients;
     uint64_t gather_ms;
 } ras;
@@ -75,7 +75,7 @@ static void end_client(struct client *c)
 
     while (*at && *at != c) at = &(*at)->next;
     if (*at) *at = c->next;
-    c->door->nclients--;
+    c->listener->nclients--;
     kl_gather_cancel(c->gathering);
     kl_source_remove(c->source);
     kl_socket_close(c->fd);
@@ -101,7 +101,7 @@ static bool flush(struct client *c)
         return false;
     }
     kl_source_watch(c->source, (c->last ? 0 : (uint32_t)EPOLLIN) | (c->sent < c->bytes ? (uint32_t)EPOLLOUT : 0));
-    if (c->spoken) kl_source_deadline(c->source, kl_deadline_in_ms(PATIENCE_MS));
+    if (c->spoken) kl_source_deadline(c->source, kl_deadline_in_ms(TIMEOUT_MS));
     return true;
 }
 
@@ -211,7 +211,7 @@ static void on_client(void *ctx, uint32_t events)
     flush(c);
 }
 
-/* ---- doors ---- */
+/* ---- listeners ---- */
 
 static bool is_ours(int fd)
 {
@@ -232,23 +232,23 @@ static bool is_here(int fd)
 
 /* With all places taken, the oldest client that has not asked for a report has to go. False: all have asked, and are
  * about to leave. */
-static bool make_room(const struct door *d)
+static bool make_room(const struct listener *d)
 {
     struct client *idle = NULL;
 
     if (d->nclients < CLIENTS) return true;
     for (struct client *c = ras.clients; c; c = c->next)
-        if (c->door == d && !c->last) idle = c;
+        if (c->listener == d && !c->last) idle = c;
     if (idle) end_client(idle);
     return idle != NULL;
 }
 
-static void let_in(struct door *d, int fd)
+static void let_in(struct listener *d, int fd)
 {
     struct client *c = (d->local ? is_ours(fd) : is_here(fd)) && make_room(d) ? calloc(1, sizeof *c) : NULL;
 
     if (c) c->fd = fd;
-    if (c) c->door = d;
+    if (c) c->listener = d;
     if (!c || kl_loop_add(held.loop, fd, EPOLLIN, on_client, c, &c->source)) {
         kl_socket_close(fd);
         free(c);
@@ -260,9 +260,9 @@ static void let_in(struct door *d, int fd)
     kl_source_deadline(c->source, kl_deadline_in_ms(SILENT_MS));
 }
 
-static void on_door(void *ctx, uint32_t events)
+static void on_listener(void *ctx, uint32_t events)
 {
-    struct door *d = ctx;
+    struct listener *d = ctx;
 
     kl_source_watch(d->source, EPOLLIN);
     if (!events) return; /* the pause is over */
@@ -308,9 +308,9 @@ static ncclResult_t open_tcp(const char *text, int *fd)
     return kl_socket_listen(&address, fd);
 }
 
-static void open_door(struct door *d, ncclResult_t opened)
+static void open_listener(struct listener *d, ncclResult_t opened)
 {
-    if (!opened && kl_loop_add(held.loop, d->fd, EPOLLIN, on_door, d, &d->source)) {
+    if (!opened && kl_loop_add(held.loop, d->fd, EPOLLIN, on_listener, d, &d->source)) {
         kl_socket_close(d->fd);
         opened = ncclSystemError;
     }
@@ -323,14 +323,14 @@ static void open_door(struct door *d, ncclResult_t opened)
 static ncclResult_t begin(void *ctx)
 {
     const struct kl_comm_config *config = ctx;
-    struct door *own = &ras.door[0], *tcp = &ras.door[1];
+    struct listener *own = &ras.listener[0], *tcp = &ras.listener[1];
     int quiet = kl_error_quiet(1);
 
     ras.gather_ms = GATHER_MS * (uint64_t)config->ras_timeout_factor;
-    *own = (struct door){.fd = -1, .local = true};
-    *tcp = (struct door){.fd = -1};
-    open_door(own, open_unix(&own->fd));
-    open_door(tcp, open_tcp(config->ras_address, &tcp->fd));
+    *own = (struct listener){.fd = -1, .local = true};
+    *tcp = (struct listener){.fd = -1};
+    open_listener(own, open_unix(&own->fd));
+    open_listener(tcp, open_tcp(config->ras_address, &tcp->fd));
     kl_error_quiet(quiet);
     return ncclSuccess;
 }
@@ -340,9 +340,9 @@ static ncclResult_t end(void *ctx)
     (void)ctx;
     while (ras.clients) end_client(ras.clients);
     for (int i = 0; i < 2; i++) {
-        kl_source_remove(ras.door[i].source);
-        kl_socket_close(ras.door[i].fd);
-        ras.door[i] = (struct door){.fd = -1};
+        kl_source_remove(ras.listener[i].source);
+        kl_socket_close(ras.listener[i].fd);
+        ras.listener[i] = (struct listener){.fd = -1};
     }
     return ncclSuccess;
 }

@@ -134,7 +134,7 @@ struct kl_trace_event kl_trace_task(enum kl_trace_kind kind, const struct kl_tas
                                    .op = (int)kl_task_op_code(t),
                                    .algorithm = t->choice.algorithm,
                                    .proto = t->choice.proto,
-                                   .channels = t->choice.cut.nchannels,
+                                   .channels = t->choice.partition.nchannels,
                                    .from = -1,
                                    .to = to_one ? t->peer : -1,
                                    .count = t->count};

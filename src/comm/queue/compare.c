@@ -46,15 +46,15 @@ static bool exchange(ncclComm_t comm, const struct kl_task *t, ncclResult_t *rc)
     struct kl_call theirs;
     bool here;
 
-    if (!c->told && (*rc = kl_bootstrap_post(comm->bootstrap, to, tag, &mine, sizeof mine))) return false;
-    c->told = true;
+    if (!c->posted && (*rc = kl_bootstrap_post(comm->bootstrap, to, tag, &mine, sizeof mine))) return false;
+    c->posted = true;
     c->awaited = from;
     if ((*rc = kl_bootstrap_poll(comm->bootstrap, from, tag, &theirs, sizeof theirs, &here)) || !here) return false;
     if (theirs.what != mine.what || theirs.count != mine.count) {
         *rc = refuse(comm, t, &theirs, from);
         return false;
     }
-    c->told = false;
+    c->posted = false;
     return true;
 }
 

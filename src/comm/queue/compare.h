@@ -32,7 +32,7 @@ struct kl_compare {
     bool all, each;  /* all calls, not only those without signatures; and each time, not only the first */
     uint64_t number; /* of the last collective that was compared */
     int step;
-    bool told;                      /* in this step */
+    bool posted;                    /* in this step */
     int awaited;                    /* rank; -1: none */
     uint64_t compared[KL_COMPARED]; /* signatures without number; 0: none */
 };

@@ -66,7 +66,7 @@ static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena, const 
         .own = leaders.own,
         .tag = KL_TAG_GPUS,
         .bytes = kl_gpu_team_bytes(comm->nranks, devices),
-        .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
+        .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
     };
 
     KL_TRY(kl_arena_begin(arena, &config));
@@ -169,10 +169,11 @@ static ncclResult_t join_team(ncclComm_t comm)
     KL_TRY(kl_bootstrap_gather(comm->bootstrap, uuid, sizeof uuid, &g->uuids));
     ncclResult_t rc = kl_process_shared_stage(comm, KL_PROCESS_SHARED_GPUS, lead);
     kl_records_unref(g->uuids);
-    if (!rc && comm->shared->gpu_hosts) return kl_crossing_create(comm, &g->crossing);
+    comm->gpus_use_engine = comm->shared->gpu_hosts;
+    if (!rc && comm->gpus_use_engine) return kl_crossing_create(comm, &g->crossing);
     if (!rc && !g->team) {
         g->team = comm->shared->team;
-        kl_gpu_team_hold(g->team);
+        kl_gpu_team_ref(g->team);
     }
     return rc;
 }
@@ -223,11 +224,6 @@ ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm)
     if (!comm->gpus || kl_load_acquire(&comm->failed)) return ncclSuccess;
     if (comm->gpus->crossing) return kl_crossing_synchronize(comm->gpus->crossing);
     return kl_gpu_team_synchronize(comm->gpus->team);
-}
-
-bool kl_comm_gpus_use_engine(const struct ncclComm *comm)
-{
-    return comm->gpus && comm->gpus->crossing;
 }
 
 /* ---- a call ---- */

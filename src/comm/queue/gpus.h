@@ -17,9 +17,6 @@
 ncclResult_t kl_comm_join_gpus(ncclComm_t comm);
 void kl_comm_leave_gpus(ncclComm_t comm);
 
-/** Do its operations run as the engine's, and not as the GPUs' (crossing.h)? Then the engine's plan counts. */
-bool kl_comm_gpus_use_engine(const struct ncclComm *comm);
-
 /** Wait for the operations issued so far, if the communicator is on GPUs. */
 ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm);
 

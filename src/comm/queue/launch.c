@@ -107,7 +107,7 @@ void kl_comm_quiesce(ncclComm_t comm)
 
 /* ---- taking back ---- */
 
-static void revoke_lent(void *owner)
+static void revoke_memory(void *owner)
 {
     ncclComm_t comm = owner;
 
@@ -119,7 +119,7 @@ void kl_comm_withdraw(ncclComm_t comm)
 {
     ncclResult_t rc = kl_comm_failure(comm);
 
-    kl_streams_cancel_owner(comm, rc, kl_comm_failure_text(comm), revoke_lent);
+    kl_streams_cancel_owner(comm, rc, kl_comm_failure_text(comm), revoke_memory);
     kl_store_relaxed(&comm->joins_left, 0);
     kl_store_release(&comm->tasks_done, comm->tasks_taken); /* pairs with kl_comm_wait_for_flight */
     kl_store_release(&comm->finished, comm->launched);

@@ -43,7 +43,7 @@ static bool is_deserted(ncclComm_t comm, struct kl_rma_op *op, int peer, uint64_
 }
 
 /* Some signals, or a peer's data, do not come: because it has left, or the wait timed out. */
-static ncclResult_t check_patience(ncclComm_t comm, struct kl_rma_op *op)
+static ncclResult_t check_timeout(ncclComm_t comm, struct kl_rma_op *op)
 {
     uint64_t missing, now = kl_now_ns();
     int peer = kl_rma_blocked_on(comm->rma, op, &missing);
@@ -68,7 +68,7 @@ static enum kl_progress stall(ncclComm_t comm, struct kl_rma_op *op, ncclResult_
 {
     enum kl_progress helped = kl_rma_receive_some(comm->rma);
 
-    *rc = check_patience(comm, op);
+    *rc = check_timeout(comm, op);
     if (!*rc && helped == KL_STALLED && kl_idle_arming() && kl_rma_sleep_on(comm->rma, op)) kl_idle_registered();
     return helped;
 }

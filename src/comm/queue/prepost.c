@@ -12,7 +12,7 @@
 #include "coll/shm/shm_exchange.h"
 #include "comm/queue/launch.h"
 
-_Static_assert((int)KL_PREPOST_MAX <= (int)KL_SHM_EXCHANGE_EARLY, "a board allows for so many");
+_Static_assert((int)KL_PREPOST_MAX <= (int)KL_SHM_EXCHANGE_EARLY, "an exchange allows for so many");
 
 /*
  * CALLS_PER_LOOK   calls that find operations queued: one of so many looks, the others only queue

@@ -41,7 +41,7 @@ static enum kl_progress fail_launch(ncclComm_t comm, struct kl_stream *stream, s
     return KL_DONE;
 }
 
-/* ---- patience ---- */
+/* ---- timeouts ---- */
 
 static void trace_wait(ncclComm_t comm)
 {
@@ -119,7 +119,7 @@ static void time_waiting(ncclComm_t comm, bool look)
 }
 
 /* Called when nothing moved. Checks the clock and the neighbours once in some hundred polls and before a sleep. */
-static ncclResult_t check_patience(ncclComm_t comm)
+static ncclResult_t check_timeout(ncclComm_t comm)
 {
     comm->desync.culprit = comm->rank;
     bool look = !(++comm->stalls % POLLS_PER_LOOK) || kl_idle_arming();
@@ -181,7 +181,7 @@ static __attribute__((noinline)) void trace_tasks(ncclComm_t comm, uint64_t next
 /* Is it other than the algorithm and the protocol tell? */
 static inline bool is_way_kept(const struct kl_choice *choice)
 {
-    return choice->mapped || choice->by_tuner;
+    return choice->peer_direct || choice->by_tuner;
 }
 
 /* `collective`: NULL for messages. */
@@ -204,7 +204,7 @@ static bool more_follow(ncclComm_t comm, const struct kl_task *t)
 
     if (kl_load_acquire(&comm->tasks_taken) <= next) return false; /* pairs with record */
     const struct kl_task *n = kl_comm_task(comm, next);
-    return !kl_func_is_message(n->func) && n->choice.algorithm == t->choice.algorithm && !n->choice.mapped;
+    return !kl_func_is_message(n->func) && n->choice.algorithm == t->choice.algorithm && !n->choice.peer_direct;
 }
 
 /* The messages of a launch come last, all together. */
@@ -393,10 +393,11 @@ static enum kl_progress run_yielding(ncclComm_t comm, struct kl_stream *stream)
     enum kl_progress got = KL_STALLED, last = KL_STALLED;
     bool soon = true;
 
-    for (int yields = 0, vain = 0; yields < YIELDS && vain < USELESS_YIELDS && soon && last != KL_DONE; yields++) {
+    for (int yields = 0, useless = 0; yields < YIELDS && useless < USELESS_YIELDS && soon && last != KL_DONE;
+         yields++) {
         soon = yield_core();
         last = kl_device_run_own(comm->devices, stream, comm);
-        vain = last == KL_STALLED ? vain + 1 : 0;
+        useless = last == KL_STALLED ? useless + 1 : 0;
         if (last != KL_STALLED) got = last;
     }
     kl_backoff_record(&comm->yields, soon && last != KL_STALLED);
@@ -467,7 +468,7 @@ enum kl_progress kl_comm_run_launch(struct kl_stream *stream, struct kl_work *wo
     if (got != KL_DONE && comm->prepost.on && kl_prepost_post(comm)) got = KL_MOVED;
     if (!rc && got == KL_STALLED) got = kl_connections_relay(comm->connections);
     if (!rc && got == KL_STALLED && kl_dump_due(&comm->dumped)) kl_comm_dump(comm);
-    if (!rc && got == KL_STALLED) rc = check_patience(comm);
+    if (!rc && got == KL_STALLED) rc = check_timeout(comm);
     if (rc) return fail_with(comm, stream, work, rc);
     if (got == KL_STALLED && kl_idle_arming() && comm->compare.awaited < 0 && kl_exec_sleep_on(comm->exec))
         kl_idle_registered();

@@ -3,7 +3,6 @@
 
 #include "coll/schedule/signature.h"
 #include "comm/comm.h"
-#include "comm/queue/gpus.h"
 #include "include/kolo.h"
 
 #include <stdlib.h>
@@ -99,7 +98,7 @@ ncclResult_t kl_userop_create(struct ncclComm *comm, ncclDataType_t type, const 
 static uint64_t last_use(const struct ncclComm *comm)
 {
     if (!kl_load_relaxed(&comm->in_group)) return comm->launched;
-    return kl_comm_gpus_use_engine(comm) ? NOT_LAUNCHED : comm->launched + 1;
+    return comm->gpus_use_engine ? NOT_LAUNCHED : comm->launched + 1;
 }
 
 void kl_userops_note_launches(struct ncclComm *comm)

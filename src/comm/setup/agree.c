@@ -79,13 +79,13 @@ static ncclResult_t exchange(ncclComm_t comm, const struct parcels *p)
 {
     struct kl_process_shared *w = comm->shared;
     const struct kl_rank_map *rank_map = &w->rank_map;
-    struct kl_subgroup among = kl_process_shared_leaders(comm, NULL, p->list);
+    struct kl_subgroup subgroup = kl_process_shared_leaders(comm, NULL, p->list);
 
     for (int i = rank_map->first[w->process]; i < rank_map->first[w->process + 1]; i++)
         p->record[i] = w->record[rank_map->rank[i]];
     for (int i = 0; i < rank_map->nprocesses; i++)
         p->bytes[i] = (size_t)kl_rank_map_members(rank_map, i) * sizeof *p->record;
-    KL_TRY(kl_subgroup_allgather(&among, p->record, p->bytes));
+    KL_TRY(kl_subgroup_allgather(&subgroup, p->record, p->bytes));
     for (int i = 0; i < rank_map->nranks; i++) w->record[rank_map->rank[i]] = p->record[i];
     return ncclSuccess;
 }
@@ -187,7 +187,7 @@ static ncclResult_t join_graphs(ncclComm_t comm, const struct kl_graph_config *c
     ncclResult_t rc = find_cores(comm, &core);
 
     request.core = core;
-    request.crowded = kl_process_shared_is_any_oversubscribed(comm->shared);
+    request.oversubscribed = kl_process_shared_is_any_oversubscribed(comm->shared);
     request.nvls_channels = kl_nvls_channels(own_sm(comm), comm->nranks > comm->topo->count[KL_NODE_GPU],
                                              comm->topo->options.nccl, &request);
     if (!rc) rc = kl_connect_create(&ranks, &request, &comm->connect);

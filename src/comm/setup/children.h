@@ -14,7 +14,7 @@
 
 #include "comm/job.h"
 
-/** The request for a child; `wish` NULL: as the parent. */
+/** The request for a child, with its configuration. */
 struct kl_child {
     struct ncclComm *parent;
     struct kl_nccl_config nccl_config;

@@ -24,7 +24,7 @@ enum { DEFAULT_FIFO_BYTES = 512 << 10 }; /* of one connection: eight slots that 
 enum { CELL_BYTES = 32 << 10, MOST_CELLS = 64 };
 /* In bytes: for smaller messages, a sender that copies, and goes on, is faster than one that waits until the receiver
  * has its turn. */
-enum { LENDS_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
+enum { ZCOPY_FROM_WHERE_CPUS_ARE_SHARED = 32 << 10 };
 
 /* ---- transport and NIC ---- */
 
@@ -126,7 +126,7 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
     };
 
     KL_TRY(kl_pair_apply_topo(comm->topo, false, &facts));
-    if (kl_process_shared_is_oversubscribed(comm->shared)) connector->zcopy_from = LENDS_FROM_WHERE_CPUS_ARE_SHARED;
+    if (kl_process_shared_is_oversubscribed(comm->shared)) connector->zcopy_from = ZCOPY_FROM_WHERE_CPUS_ARE_SHARED;
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
     connector->route.proxy = use_planned_nic(comm, edge, connector);
@@ -210,7 +210,7 @@ static ncclResult_t use_net(ncclComm_t comm, struct kl_connections_config *confi
 ncclResult_t kl_comm_find_net(ncclComm_t comm)
 {
     if (comm->net) return ncclSuccess;
-    return kl_net_hold(kl_comm_config_net(&comm->config, &comm->nccl_config), &comm->net);
+    return kl_net_ref(kl_comm_config_net(&comm->config, &comm->nccl_config), &comm->net);
 }
 
 /* A network is chosen by its name, case-insensitively, also where no rank needs one. */
@@ -282,7 +282,7 @@ ncclResult_t kl_comm_connect(ncclComm_t comm)
         .cache_ranks = cache_ranks(comm),
         .shape = {[KL_EDGE_COLL] = coll, [KL_EDGE_SCATTER] = coll, [KL_EDGE_MESSAGES] = message_shape(comm)},
         .round_peers = (int)comm->config.round_peers,
-        .patience_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
+        .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .choose = choose,
         .tell = log_connection,
         .fail = relaying_failed,

@@ -37,7 +37,7 @@ static struct kl_profile own_profile(const struct kl_comm_config *config, int cp
 
 void kl_comm_describe_facts(ncclComm_t comm, struct kl_rank_record *me)
 {
-    me->no_direct = !comm->config.lends;
+    me->no_direct = !comm->config.peer_direct;
     me->kernel_copies = (uint32_t)comm->config.kernel_copies;
     if (leader_of(comm, comm->rank) == comm->rank && comm->nranks > 1)
         me->profile = own_profile(&comm->config, me->cpu_vendor);
@@ -91,7 +91,7 @@ struct kl_select_facts kl_comm_facts_here(int nranks)
         .cores = per_core > 1 && nranks % cpus == 0,
         .kernel = profile.cma_ns && config.kernel_copies != KL_KERNEL_COPIES_NEVER,
         .kernel_always = config.kernel_copies == KL_KERNEL_COPIES_ALWAYS,
-        .direct = config.lends,
+        .direct = config.peer_direct,
         .words = config.select,
     };
 }

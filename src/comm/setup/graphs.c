@@ -47,45 +47,45 @@ static struct kl_subgroup processes_of(ncclComm_t comm, const struct kl_domain *
 }
 
 /* Place in the list of the leader of the domain's first rank. */
-static int place_of_first(ncclComm_t comm, const struct kl_domain *d, const struct kl_subgroup *among)
+static int place_of_first(ncclComm_t comm, const struct kl_domain *d, const struct kl_subgroup *subgroup)
 {
     const struct kl_rank_map *rank_map = &comm->shared->rank_map;
     int leader = kl_rank_map_leader(rank_map, rank_map->process[d->first]), i = 0;
 
-    while (among->rank[i] != leader) i++;
+    while (subgroup->rank[i] != leader) i++;
     return i;
 }
 
-static ncclResult_t tell(const struct kl_subgroup *among, struct kl_domain *d)
+static ncclResult_t tell(const struct kl_subgroup *subgroup, struct kl_domain *d)
 {
     void *bytes;
     size_t size;
 
     KL_TRY(kl_graphs_pack(&d->graphs, &bytes, &size));
-    ncclResult_t rc = kl_subgroup_broadcast(among, among->own, &bytes, &size);
+    ncclResult_t rc = kl_subgroup_broadcast(subgroup, subgroup->own, &bytes, &size);
     free(bytes);
     return rc;
 }
 
-static ncclResult_t hear(const struct kl_subgroup *among, int from, struct kl_domain *d)
+static ncclResult_t receive(const struct kl_subgroup *subgroup, int from, struct kl_domain *d)
 {
     void *bytes;
     size_t size;
 
-    KL_TRY(kl_subgroup_broadcast(among, from, &bytes, &size));
+    KL_TRY(kl_subgroup_broadcast(subgroup, from, &bytes, &size));
     ncclResult_t rc = kl_graphs_unpack(bytes, size, d->topo, &d->graphs);
     free(bytes);
     return rc;
 }
 
 static ncclResult_t search_or_receive(ncclComm_t comm, const struct kl_graph_config *config,
-                                      const struct kl_subgroup *among, struct kl_domain *d)
+                                      const struct kl_subgroup *subgroup, struct kl_domain *d)
 {
-    int first = place_of_first(comm, d, among);
+    int first = place_of_first(comm, d, subgroup);
 
-    if (among->own != first) return hear(among, first, d);
+    if (subgroup->own != first) return receive(subgroup, first, d);
     KL_TRY(search(config, d));
-    return among->n > 1 ? tell(among, d) : ncclSuccess;
+    return subgroup->n > 1 ? tell(subgroup, d) : ncclSuccess;
 }
 
 static ncclResult_t get_graphs(ncclComm_t comm, const struct kl_graph_config *config, struct kl_domain *d)
@@ -96,8 +96,8 @@ static ncclResult_t get_graphs(ncclComm_t comm, const struct kl_graph_config *co
     ncclResult_t rc = list && with ? ncclSuccess : KL_NOMEM("graphs");
 
     if (!rc) {
-        struct kl_subgroup among = processes_of(comm, d, with, list);
-        rc = search_or_receive(comm, config, &among, d);
+        struct kl_subgroup subgroup = processes_of(comm, d, with, list);
+        rc = search_or_receive(comm, config, &subgroup, d);
     }
     free(list);
     free(with);
@@ -143,7 +143,7 @@ static ncclResult_t find_graphs(ncclComm_t comm)
 
         d->no_collnet = kl_offload_collnet(d->topo, wants_collnet(comm, &config), comm->nranks);
         d->no_nvls = kl_offload_nvls(d->topo, (int)config.nvls, kl_offload_guess_multicast(d->topo));
-        if (!d->no_nvls && kl_wish_forbids_nvls(&comm->nccl_config)) d->no_nvls = KL_OFFLOAD_FORBIDDEN;
+        if (!d->no_nvls && kl_nccl_config_forbids_nvls(&comm->nccl_config)) d->no_nvls = KL_OFFLOAD_FORBIDDEN;
         KL_TRY(get_graphs(comm, &config, d));
     }
     dump_graphs(comm, &config);

@@ -142,9 +142,9 @@ static ncclResult_t create_exec(ncclComm_t comm)
         .connections = comm->connections,
         .memory = reach_of_memory(comm),
         .ordered = comm->config.deterministic,
-        .lending =
+        .zcopy =
             {
-                .maps = comm->config.lends,
+                .maps = comm->config.peer_direct,
                 .reads = comm->config.kernel_copies != KL_KERNEL_COPIES_NEVER,
                 .process = comm->peers[comm->rank].process,
             },

@@ -57,7 +57,7 @@ typedef void kl_nccl_config_visitor(void *ctx, const char *name, const char *val
 void kl_nccl_config_visit_alike(const struct kl_nccl_config *nccl_config, kl_nccl_config_visitor *visit, void *ctx);
 
 /** Does the program forbid NVLS? */
-static inline bool kl_wish_forbids_nvls(const struct kl_nccl_config *nccl_config)
+static inline bool kl_nccl_config_forbids_nvls(const struct kl_nccl_config *nccl_config)
 {
     return nccl_config->nvls_mode != NCCL_CONFIG_UNDEF_INT && nccl_config->nvls_mode & ncclNvlsHostModeDisableTransport;
 }

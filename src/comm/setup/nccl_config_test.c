@@ -80,7 +80,7 @@ static void every_version_is_read_as_far_as_it_goes(void **state)
         expect_case(v->label, w.rma_contexts == v->rma && w.p2p_peers == v->peers && w.graph_ordering == v->ordering);
         expect_case(v->label, kl_nccl_config_or(w.rma_signals, 0) == v->signals &&
                                   kl_nccl_config_or(w.nvls_mode, 0) == v->nvls_mode);
-        expect_case(v->label, kl_wish_forbids_nvls(&w) == (v->nvls_mode == 1));
+        expect_case(v->label, kl_nccl_config_forbids_nvls(&w) == (v->nvls_mode == 1));
         expect_case(v->label, !strcmp(w.net, v->net) && !strcmp(w.name, v->name));
     }
 }

@@ -219,7 +219,7 @@ ncclResult_t kl_comm_exchange_peers(ncclComm_t comm)
 
 void kl_comm_leave_peers(ncclComm_t comm)
 {
-    kl_net_drop(comm->net);
+    kl_net_unref(comm->net);
     comm->net = NULL;
     kl_process_shared_leave(comm->shared);
     comm->shared = NULL;

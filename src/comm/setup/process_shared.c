@@ -187,7 +187,7 @@ void kl_process_shared_leave(struct kl_process_shared *w)
 /* ---- stages ---- */
 
 enum {
-    PATIENCE = 4,        /* factor: stages hold few exchanges, each of which may take KOLO_BOOTSTRAP_TIMEOUT */
+    TIMEOUT_FACTOR = 4,  /* factor: stages hold few exchanges, each of which may take KOLO_BOOTSTRAP_TIMEOUT */
     LOOK_NS = 100000000, /* period of checks for a failure from elsewhere */
 };
 
@@ -207,14 +207,14 @@ bool kl_process_shared_has_rank(const struct kl_process_shared *w, int64_t rank)
 struct kl_subgroup kl_process_shared_leaders(const struct ncclComm *comm, const bool *with, int32_t *list)
 {
     const struct kl_process_shared *w = comm->shared;
-    struct kl_subgroup among = {.bootstrap = comm->bootstrap, .rank = list};
+    struct kl_subgroup subgroup = {.bootstrap = comm->bootstrap, .rank = list};
 
     for (int p = 0; p < w->rank_map.nprocesses; p++) {
         if (with && !with[p]) continue;
-        if (p == w->process) among.own = among.n;
-        list[among.n++] = kl_rank_map_leader(&w->rank_map, p);
+        if (p == w->process) subgroup.own = subgroup.n;
+        list[subgroup.n++] = kl_rank_map_leader(&w->rank_map, p);
     }
-    return among;
+    return subgroup;
 }
 
 /* Sleep until something changes, or the period has passed; under lock. */
@@ -231,12 +231,12 @@ static ncclResult_t give_up(ncclComm_t comm, const char *whom)
     return KL_FAIL(ncclRemoteError,
                    "rank %d waited %g s for %s of its process; see whether their threads are stuck, or raise "
                    "KOLO_BOOTSTRAP_TIMEOUT",
-                   comm->rank, PATIENCE * (double)comm->config.bootstrap_timeout_s, whom);
+                   comm->rank, TIMEOUT_FACTOR * (double)comm->config.bootstrap_timeout_s, whom);
 }
 
-static uint64_t patience(ncclComm_t comm)
+static uint64_t stage_deadline(ncclComm_t comm)
 {
-    return kl_deadline_in_ms(PATIENCE * 1000 * (uint64_t)comm->config.bootstrap_timeout_s);
+    return kl_deadline_in_ms(TIMEOUT_FACTOR * 1000 * (uint64_t)comm->config.bootstrap_timeout_s);
 }
 
 /* The leader's failure is the communicator's here as well, and the leader notifies the other processes. */
@@ -249,7 +249,7 @@ static ncclResult_t fail_as_leader(ncclComm_t comm, ncclResult_t rc, const char 
 static ncclResult_t await_stage(ncclComm_t comm, int stage)
 {
     struct kl_process_shared *w = comm->shared;
-    uint64_t deadline = patience(comm);
+    uint64_t deadline = stage_deadline(comm);
     char text[KL_ERROR_TEXT];
 
     pthread_mutex_lock(&w->lock);
@@ -304,7 +304,7 @@ void kl_process_shared_record_ready(struct kl_process_shared *w)
 ncclResult_t kl_process_shared_await_records(ncclComm_t comm)
 {
     struct kl_process_shared *w = comm->shared;
-    uint64_t deadline = patience(comm);
+    uint64_t deadline = stage_deadline(comm);
 
     pthread_mutex_lock(&w->lock);
     while (w->arrived < w->members && !kl_comm_failure(comm) && !kl_deadline_passed(deadline)) wait_a_little(w);

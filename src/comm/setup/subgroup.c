@@ -37,7 +37,7 @@ static ncclResult_t recv_all(const struct kl_subgroup *a, int from, void *data, 
 
 /* ---- broadcast ---- */
 
-static ncclResult_t hear(const struct kl_subgroup *a, int from, void **data, size_t *bytes)
+static ncclResult_t receive(const struct kl_subgroup *a, int from, void **data, size_t *bytes)
 {
     uint64_t announced;
 
@@ -75,7 +75,7 @@ ncclResult_t kl_subgroup_broadcast(const struct kl_subgroup *a, int root, void *
     ncclResult_t rc = ncclSuccess;
 
     while (bit < a->n && !(place & bit)) bit *= 2;
-    if (place) KL_TRY(hear(a, at(a, -bit), &mine, &size));
+    if (place) KL_TRY(receive(a, at(a, -bit), &mine, &size));
     while (!rc && (bit /= 2))
         if (place + bit < a->n) rc = pass_on(a, at(a, bit), mine, size);
     if (rc && place) free(mine);

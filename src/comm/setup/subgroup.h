@@ -26,12 +26,12 @@ struct kl_subgroup {
  * The rank in place `root` sends the others `*bytes` at `*data`, which they receive in fresh memory (free() it),
  * followed by a zero byte.
  */
-ncclResult_t kl_subgroup_broadcast(const struct kl_subgroup *among, int root, void **data, size_t *bytes);
+ncclResult_t kl_subgroup_broadcast(const struct kl_subgroup *subgroup, int root, void **data, size_t *bytes);
 
 /**
  * Each rank has a block of block[i] bytes, in the order of the list: `all` receives them one after the other; its own
  * block is in place.
  */
-ncclResult_t kl_subgroup_allgather(const struct kl_subgroup *among, void *all, const size_t *block);
+ncclResult_t kl_subgroup_allgather(const struct kl_subgroup *subgroup, void *all, const size_t *block);
 
 #endif

@@ -15,12 +15,12 @@ static int list_ranks(int nranks, int32_t *list)
     return n;
 }
 
-static bool join(const struct rank *me, struct kl_bootstrap *b, int32_t *list, struct kl_subgroup *among)
+static bool join(const struct rank *me, struct kl_bootstrap *b, int32_t *list, struct kl_subgroup *subgroup)
 {
-    *among = (struct kl_subgroup){.bootstrap = b, .rank = list, .n = list_ranks(me->config.nranks, list)};
-    for (int i = 0; i < among->n; i++)
-        if (list[i] == me->config.rank) among->own = i;
-    return list[among->own] == me->config.rank;
+    *subgroup = (struct kl_subgroup){.bootstrap = b, .rank = list, .n = list_ranks(me->config.nranks, list)};
+    for (int i = 0; i < subgroup->n; i++)
+        if (list[i] == me->config.rank) subgroup->own = i;
+    return list[subgroup->own] == me->config.rank;
 }
 
 /* ---- one tells the others ---- */
@@ -28,21 +28,21 @@ static bool join(const struct rank *me, struct kl_bootstrap *b, int32_t *list, s
 static void broadcast_from_each(struct rank *me, struct kl_bootstrap *b)
 {
     int32_t list[MAX_RANKS] = {0};
-    struct kl_subgroup among;
+    struct kl_subgroup subgroup;
 
-    if (!join(me, b, list, &among)) return;
-    for (int root = 0; root < among.n; root++) {
+    if (!join(me, b, list, &subgroup)) return;
+    for (int root = 0; root < subgroup.n; root++) {
         char mine[64], expected[64];
         void *data = mine;
         size_t bytes = 0, size = (size_t)snprintf(expected, sizeof expected, "words of rank %d", list[root]);
 
-        if (among.own == root) {
+        if (subgroup.own == root) {
             memcpy(mine, expected, size);
             bytes = size;
         }
-        must(!kl_subgroup_broadcast(&among, root, &data, &bytes));
+        must(!kl_subgroup_broadcast(&subgroup, root, &data, &bytes));
         must(bytes == size && !memcmp(data, expected, size));
-        if (among.own == root) continue;
+        if (subgroup.own == root) continue;
         must(((char *)data)[bytes] == 0);
         free(data);
     }
@@ -62,14 +62,14 @@ static unsigned char byte_at(size_t i)
 static void broadcast_large(struct rank *me, struct kl_bootstrap *b)
 {
     int32_t list[] = {0, 1, 2};
-    struct kl_subgroup among = {.bootstrap = b, .rank = list, .n = 3, .own = me->config.rank};
+    struct kl_subgroup subgroup = {.bootstrap = b, .rank = list, .n = 3, .own = me->config.rank};
     size_t bytes = BIG;
     unsigned char *room = malloc(BIG);
     void *data = room;
 
     must(room);
     for (size_t i = 0; i < BIG; i++) room[i] = me->config.rank == 1 ? byte_at(i) : 0;
-    must(!kl_subgroup_broadcast(&among, 1, &data, &bytes));
+    must(!kl_subgroup_broadcast(&subgroup, 1, &data, &bytes));
     must(bytes == BIG);
     for (size_t i = 0; i < BIG; i++) must(((unsigned char *)data)[i] == byte_at(i));
     if (data != room) free(data);
@@ -85,7 +85,7 @@ static void much_comes_in_pieces(void **state)
 static void announce_too_much(struct rank *me, struct kl_bootstrap *b)
 {
     int32_t list[] = {0, 1};
-    struct kl_subgroup among = {.bootstrap = b, .rank = list, .n = 2, .own = me->config.rank};
+    struct kl_subgroup subgroup = {.bootstrap = b, .rank = list, .n = 2, .own = me->config.rank};
     uint64_t announced = UINT64_MAX;
     void *data = NULL;
     size_t bytes = 0;
@@ -93,7 +93,7 @@ static void announce_too_much(struct rank *me, struct kl_bootstrap *b)
     if (!me->config.rank)
         must(!kl_bootstrap_send(b, 1, 0x4b4c, &announced, sizeof announced));
     else
-        must(kl_subgroup_broadcast(&among, 0, &data, &bytes) == ncclInternalError && !data);
+        must(kl_subgroup_broadcast(&subgroup, 0, &data, &bytes) == ncclInternalError && !data);
 }
 
 static void an_impossible_size_is_refused(void **state)
@@ -114,19 +114,19 @@ static void gather(struct rank *me, struct kl_bootstrap *b)
 {
     int32_t list[MAX_RANKS] = {0};
     size_t block[MAX_RANKS] = {0}, total = 0, own = 0;
-    struct kl_subgroup among;
+    struct kl_subgroup subgroup;
     char all[MAX_RANKS * 15], expected[MAX_RANKS * 15];
 
-    if (!join(me, b, list, &among)) return;
-    for (int i = 0; i < among.n; i++) {
-        if (i == among.own) own = total;
+    if (!join(me, b, list, &subgroup)) return;
+    for (int i = 0; i < subgroup.n; i++) {
+        if (i == subgroup.own) own = total;
         block[i] = block_of(i);
         memset(expected + total, 'a' + i, block[i]);
         total += block[i];
     }
     memset(all, 0, sizeof all);
-    memset(all + own, 'a' + among.own, block[among.own]);
-    must(!kl_subgroup_allgather(&among, all, block));
+    memset(all + own, 'a' + subgroup.own, block[subgroup.own]);
+    must(!kl_subgroup_allgather(&subgroup, all, block));
     must(!memcmp(all, expected, total));
 }
 

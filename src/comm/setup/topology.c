@@ -185,16 +185,16 @@ static struct kl_subgroup processes_of_machine(struct work *w)
     return kl_process_shared_leaders(w->comm, w->with, w->list);
 }
 
-static ncclResult_t broadcast_document(struct work *w, const struct kl_subgroup *among)
+static ncclResult_t broadcast_document(struct work *w, const struct kl_subgroup *subgroup)
 {
     char *text = NULL;
     size_t bytes = 0;
 
-    if (among->n == 1) return ncclSuccess;
-    if (!among->own) KL_TRY(kl_xml_text(w->document, &text, &bytes));
+    if (subgroup->n == 1) return ncclSuccess;
+    if (!subgroup->own) KL_TRY(kl_xml_text(w->document, &text, &bytes));
     void *data = text;
-    ncclResult_t rc = kl_subgroup_broadcast(among, 0, &data, &bytes);
-    if (!rc && among->own) rc = kl_xml_parse("the topology", data, bytes, kl_xml_topo_schema, &w->document);
+    ncclResult_t rc = kl_subgroup_broadcast(subgroup, 0, &data, &bytes);
+    if (!rc && subgroup->own) rc = kl_xml_parse("the topology", data, bytes, kl_xml_topo_schema, &w->document);
     free(data);
     return rc;
 }
@@ -240,29 +240,29 @@ static ncclResult_t merge_alike(ncclComm_t comm, const struct group *groups, siz
 }
 
 /* The document names merged NICs by their number, so that each process makes the same. */
-static ncclResult_t broadcast_groups(struct work *w, const struct kl_subgroup *among)
+static ncclResult_t broadcast_groups(struct work *w, const struct kl_subgroup *subgroup)
 {
     void *data = NULL;
     size_t bytes = 0;
 
-    if (among->n == 1) return ncclSuccess;
-    if (!among->own) KL_TRY(list_groups(w->comm, &data, &bytes));
-    ncclResult_t rc = kl_subgroup_broadcast(among, 0, &data, &bytes);
-    if (!rc && among->own) rc = merge_alike(w->comm, data, bytes / sizeof(struct group));
+    if (subgroup->n == 1) return ncclSuccess;
+    if (!subgroup->own) KL_TRY(list_groups(w->comm, &data, &bytes));
+    ncclResult_t rc = kl_subgroup_broadcast(subgroup, 0, &data, &bytes);
+    if (!rc && subgroup->own) rc = merge_alike(w->comm, data, bytes / sizeof(struct group));
     free(data);
     return rc;
 }
 
 static ncclResult_t get_document(struct work *w)
 {
-    struct kl_subgroup among = processes_of_machine(w);
+    struct kl_subgroup subgroup = processes_of_machine(w);
 
-    if (among.own)
+    if (subgroup.own)
         list_devices(w, 0);
     else
         KL_TRY(describe_machine(w));
-    KL_TRY(broadcast_document(w, &among));
-    return broadcast_groups(w, &among);
+    KL_TRY(broadcast_document(w, &subgroup));
+    return broadcast_groups(w, &subgroup);
 }
 
 /* A dump is a convenience: a failure to write it is only reported. */

@@ -25,7 +25,7 @@ void kl_copy_out_timed(struct kl_copy_out *out, uint64_t began)
 
 void kl_copy_out_large(const struct kl_copy_out *out, void *to, const void *from, size_t bytes)
 {
-    if (out->past) {
+    if (out->nontemporal) {
         kl_copy_nontemporal(to, from, bytes, NULL);
         kl_nontemporal_fence();
     } else {

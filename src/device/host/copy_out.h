@@ -27,7 +27,7 @@ enum { KL_COPY_OUT_LEAST = 512 };
 /** State of a writer that copies to one place after the other; zeroed at first. */
 struct kl_copy_out {
     uint32_t line_ns; /* moving average of the time that a line takes */
-    bool past;        /* use non-temporal stores */
+    bool nontemporal; /* use non-temporal stores */
 };
 
 /* The reader is far if a line takes that long on average; the average starts with the first sample, and gives a new
@@ -41,13 +41,13 @@ static inline void kl_copy_out_took(struct kl_copy_out *out, uint64_t ns)
     if (ns > KL_COPY_OUT_NOTHING_NS) return;
     const uint32_t line_ns = ns < KL_COPY_OUT_MOST_NS ? (uint32_t)ns : KL_COPY_OUT_MOST_NS;
     out->line_ns = out->line_ns ? ((KL_COPY_OUT_SHARE - 1) * out->line_ns + line_ns) / KL_COPY_OUT_SHARE : line_ns;
-    out->past = out->line_ns > KL_COPY_OUT_FAR_NS;
+    out->nontemporal = out->line_ns > KL_COPY_OUT_FAR_NS;
 }
 
 /** Are this many bytes copied with non-temporal stores? */
 static inline bool kl_copy_out_is_nontemporal(const struct kl_copy_out *out, size_t bytes)
 {
-    return bytes >= KL_COPY_OUT_LEAST && out->past;
+    return bytes >= KL_COPY_OUT_LEAST && out->nontemporal;
 }
 
 /** Start of a sample, ended by kl_copy_out_timed: ns. The clock's own cost is not counted. */

@@ -32,7 +32,7 @@ static void copies_are_whole_either_way(void **state)
 
     (void)state;
     for (int i = 0; i < 2000; i++) {
-        struct kl_copy_out out = {.past = i % 2};
+        struct kl_copy_out out = {.nontemporal = i % 2};
         copy_some(&out, 1 + draw(&seed, limits[i % 4]), &seed);
     }
 }
@@ -49,35 +49,35 @@ static void it_goes_past_where_lines_come_from_far(void **state)
 
     (void)state;
     take(&out, 60, 100);
-    assert_false(out.past);
+    assert_false(out.nontemporal);
     take(&out, 140, 20);
-    assert_true(out.past);
+    assert_true(out.nontemporal);
     take(&out, 20, 20);
-    assert_false(out.past);
+    assert_false(out.nontemporal);
 }
 
 /* An interrupt, a page fault, or a line that was in this cache already. */
 static void one_line_is_not_enough(void **state)
 {
-    struct kl_copy_out near = {.line_ns = 40}, far = {.line_ns = 140, .past = true};
+    struct kl_copy_out near = {.line_ns = 40}, far = {.line_ns = 140, .nontemporal = true};
 
     (void)state;
     kl_copy_out_took(&near, 150);
-    assert_false(near.past);
+    assert_false(near.nontemporal);
     take(&near, 5000, 100);
-    assert_false(near.past);
+    assert_false(near.nontemporal);
     kl_copy_out_took(&far, 0);
-    assert_true(far.past);
+    assert_true(far.nontemporal);
 }
 
 /* Negative differences between readings of the clock count as 0. */
 static void time_does_not_run_backwards(void **state)
 {
-    struct kl_copy_out out = {.line_ns = 100, .past = true};
+    struct kl_copy_out out = {.line_ns = 100, .nontemporal = true};
 
     (void)state;
     for (int i = 0; i < 20; i++) kl_copy_out_timed(&out, UINT64_MAX);
-    assert_false(out.past);
+    assert_false(out.nontemporal);
 }
 
 int main(void)

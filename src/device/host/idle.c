@@ -19,8 +19,8 @@ uint64_t kl_idle_longest_ns = 20000000;
 /* Process-wide: the descriptors that all resting threads sleep on. -1: not made. */
 static struct {
     pthread_mutex_t lock;
-    _Atomic int epoll, bell;
-} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1, .bell = -1};
+    _Atomic int epoll, wakeup_fd;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER, .epoll = -1, .wakeup_fd = -1};
 
 /* State of a look at the work before a sleep. */
 struct look {
@@ -33,17 +33,17 @@ static KL_THREAD_LOCAL struct look now;
 
 /* ---- descriptors ---- */
 
-static bool open_bell(int epoll)
+static bool open_wakeup_fd(int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = -1};
-    int bell = kl_wakeup_open();
+    int wakeup_fd = kl_wakeup_open();
 
-    if (bell < 0) return false;
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, bell, &event)) {
-        close(bell);
+    if (wakeup_fd < 0) return false;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, wakeup_fd, &event)) {
+        close(wakeup_fd);
         return false;
     }
-    kl_store_release(&process.bell, bell);
+    kl_store_release(&process.wakeup_fd, wakeup_fd);
     return true;
 }
 
@@ -53,11 +53,11 @@ static int make_epoll(void)
     int epoll = kl_load_relaxed(&process.epoll);
     if (epoll < 0) {
         epoll = epoll_create1(EPOLL_CLOEXEC);
-        if (epoll >= 0 && !open_bell(epoll)) {
+        if (epoll >= 0 && !open_wakeup_fd(epoll)) {
             close(epoll);
             epoll = -1;
         }
-        kl_store_release(&process.epoll, epoll); /* published after the bell */
+        kl_store_release(&process.epoll, epoll); /* published after the wakeup descriptor */
     }
     pthread_mutex_unlock(&process.lock);
     return epoll;
@@ -74,20 +74,21 @@ void kl_idle_after_fork(void)
 {
     if (kl_load_relaxed(&process.epoll) >= 0) {
         close(kl_load_relaxed(&process.epoll));
-        close(kl_load_relaxed(&process.bell));
+        close(kl_load_relaxed(&process.wakeup_fd));
     }
     pthread_mutex_init(&process.lock, NULL);
     kl_store_relaxed(&process.epoll, -1);
-    kl_store_relaxed(&process.bell, -1);
+    kl_store_relaxed(&process.wakeup_fd, -1);
     kl_store_relaxed(&kl_idle_resting, 0);
     now = (struct look){.arming = false};
 }
 
 void kl_idle_wake(void)
 {
-    int bell = now.resting ? -1 : kl_load_acquire(&process.bell); /* if this thread is the resting one, it is awake */
+    int wakeup_fd =
+        now.resting ? -1 : kl_load_acquire(&process.wakeup_fd); /* if this thread is the resting one, it is awake */
 
-    if (bell >= 0) kl_wakeup_signal(bell);
+    if (wakeup_fd >= 0) kl_wakeup_signal(wakeup_fd);
 }
 
 /* ---- stalled work ---- */
@@ -128,7 +129,7 @@ static void take_wakeups(int epoll)
     int n = epoll_wait(epoll, event, WOKEN_AT_ONCE, 0);
 
     for (int i = 0; i < n; i++) {
-        if (event[i].data.fd == -1) kl_wakeup_clear(kl_load_relaxed(&process.bell));
+        if (event[i].data.fd == -1) kl_wakeup_clear(kl_load_relaxed(&process.wakeup_fd));
     }
 }
 

@@ -7,7 +7,7 @@
  * sleeper at once. Work that also waits for memory is polled in naps of up to a millisecond; if all work waits for
  * descriptors only, a nap lasts 20 milliseconds.
  *
- *      resting + 1  ->  look, arming  ->  look  ->  sleep on descriptors and bell  ->  resting - 1
+ *      resting + 1  ->  look, arming  ->  look  ->  sleep on descriptors and the wakeup descriptor  ->  resting - 1
  *
  * Invariant:  a descriptor is armed for one wake-up, so that readable data that no work wants does not keep a thread
  *             awake.

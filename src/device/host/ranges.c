@@ -20,7 +20,7 @@ struct pin {
 struct export
 {
     struct export *next;
-    struct kl_range_export_handle ticket;
+    struct kl_range_export_handle exported;
     struct kl_block *block; /* referenced */
 };
 
@@ -31,7 +31,7 @@ struct kl_import {
 };
 
 _Static_assert(sizeof(struct kl_fd_export_handle) <= sizeof((struct kl_range_export_handle *)0)->handle,
-               "a ticket is a handle");
+               "a descriptor's handle fits");
 
 /* Code under this lock takes no other lock. */
 static struct {
@@ -131,18 +131,18 @@ ncclResult_t kl_range_unpin(uint64_t pin)
 
 static ncclResult_t offer(struct export *e, const void *ptr, size_t bytes)
 {
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle exported;
 
     if (!e->block || kl_block_fd(e->block) < 0)
         return KL_FAIL(ncclInvalidArgument, "other processes cannot map %p: it is not memory of ncclMemAlloc", ptr);
-    KL_TRY(kl_fdshare_offer(kl_block_fd(e->block), &ticket));
-    e->ticket.offset = (uint64_t)((const char *)ptr - (const char *)kl_block_base(e->block));
-    e->ticket.bytes = bytes;
-    memcpy(e->ticket.handle, &ticket, sizeof ticket);
+    KL_TRY(kl_fdshare_offer(kl_block_fd(e->block), &exported));
+    e->exported.offset = (uint64_t)((const char *)ptr - (const char *)kl_block_base(e->block));
+    e->exported.bytes = bytes;
+    memcpy(e->exported.handle, &exported, sizeof exported);
     return ncclSuccess;
 }
 
-ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_export_handle *ticket)
+ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_export_handle *exported)
 {
     struct export *e = calloc(1, sizeof *e);
 
@@ -154,7 +154,7 @@ ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_expo
         free(e);
         return rc;
     }
-    *ticket = e->ticket;
+    *exported = e->exported;
     lock_for_entry();
     e->next = ranges.exports;
     ranges.exports = e;
@@ -163,28 +163,28 @@ ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_expo
 }
 
 /* Under lock. The link to the export with this handle; it is NULL if this process has none. */
-static struct export **find_export(const struct kl_range_export_handle *ticket)
+static struct export **find_export(const struct kl_range_export_handle *exported)
 {
     struct export **link = &ranges.exports;
 
-    while (*link && memcmp((*link)->ticket.handle, ticket->handle, sizeof ticket->handle)) link = &(*link)->next;
+    while (*link && memcmp((*link)->exported.handle, exported->handle, sizeof exported->handle)) link = &(*link)->next;
     return link;
 }
 
-static struct kl_fd_export_handle fd_ticket(const struct kl_range_export_handle *ticket)
+static struct kl_fd_export_handle fd_handle(const struct kl_range_export_handle *exported)
 {
     struct kl_fd_export_handle fd;
 
-    memcpy(&fd, ticket->handle, sizeof fd);
+    memcpy(&fd, exported->handle, sizeof fd);
     return fd;
 }
 
-ncclResult_t kl_range_unexport(const struct kl_range_export_handle *ticket)
+ncclResult_t kl_range_unexport(const struct kl_range_export_handle *exported)
 {
-    struct kl_fd_export_handle fd = fd_ticket(ticket);
+    struct kl_fd_export_handle fd = fd_handle(exported);
 
     take_lock();
-    struct export **link = find_export(ticket), *e = *link;
+    struct export **link = find_export(exported), *e = *link;
     if (e) *link = e->next;
     release_lock();
     if (!e) return KL_FAIL(ncclInvalidArgument, "this process does not export that range, or not any more");
@@ -196,56 +196,56 @@ ncclResult_t kl_range_unexport(const struct kl_range_export_handle *ticket)
 
 /* ---- imports ---- */
 
-static ncclResult_t check_ticket(const struct kl_range_export_handle *ticket)
+static ncclResult_t check_handle(const struct kl_range_export_handle *exported)
 {
-    if (!ticket->bytes || ticket->bytes > PTRDIFF_MAX || ticket->offset > PTRDIFF_MAX - ticket->bytes)
+    if (!exported->bytes || exported->bytes > PTRDIFF_MAX || exported->offset > PTRDIFF_MAX - exported->bytes)
         return KL_FAIL(ncclRemoteError, "a peer exports %llu bytes from %llu on: that is no range of memory",
-                       (unsigned long long)ticket->bytes, (unsigned long long)ticket->offset);
+                       (unsigned long long)exported->bytes, (unsigned long long)exported->offset);
     return ncclSuccess;
 }
 
 /* The block in this process that the export handle refers to, referenced; NULL: it is in another process. */
-static struct kl_block *hold_own(const struct kl_range_export_handle *ticket)
+static struct kl_block *ref_own(const struct kl_range_export_handle *exported)
 {
     struct kl_block *block = NULL;
 
     take_lock();
-    const struct export *e = *find_export(ticket);
+    const struct export *e = *find_export(exported);
     if (e) block = e->block;
     if (block) kl_block_ref_again(block);
     release_lock();
     return block;
 }
 
-static ncclResult_t map(struct kl_import *i, const struct kl_range_export_handle *ticket, uint64_t deadline,
+static ncclResult_t map(struct kl_import *i, const struct kl_range_export_handle *exported, uint64_t deadline,
                         void **base)
 {
-    struct kl_fd_export_handle fd = fd_ticket(ticket);
-    size_t end = (size_t)(ticket->offset + ticket->bytes);
+    struct kl_fd_export_handle fd = fd_handle(exported);
+    size_t end = (size_t)(exported->offset + exported->bytes);
 
-    KL_TRY(check_ticket(ticket));
-    if (!i->request) i->block = hold_own(ticket);
+    KL_TRY(check_handle(exported));
+    if (!i->request) i->block = ref_own(exported);
     if (i->block) {
         *base = kl_block_base(i->block);
         return end <= kl_block_bytes(i->block)
                    ? ncclSuccess
-                   : KL_FAIL(ncclInvalidArgument, "a ticket is of more than its allocation has");
+                   : KL_FAIL(ncclInvalidArgument, "an export handle is of more than its allocation has");
     }
     KL_TRY(kl_fdmap_get(&fd, end, deadline, &i->request, &i->map));
     *base = kl_fdmap_base(i->map);
     return ncclSuccess;
 }
 
-ncclResult_t kl_range_import(const struct kl_range_export_handle *ticket, uint64_t deadline, struct kl_import **import,
-                             void **ptr)
+ncclResult_t kl_range_import(const struct kl_range_export_handle *exported, uint64_t deadline,
+                             struct kl_import **import, void **ptr)
 {
     void *base;
 
     if (!*import) *import = calloc(1, sizeof **import);
     if (!*import) return KL_NOMEM("an imported range");
-    ncclResult_t rc = map(*import, ticket, deadline, &base);
+    ncclResult_t rc = map(*import, exported, deadline, &base);
     if (!rc) {
-        *ptr = (char *)base + ticket->offset;
+        *ptr = (char *)base + exported->offset;
     } else if (rc != ncclInProgress) {
         kl_range_unimport(*import);
         *import = NULL;

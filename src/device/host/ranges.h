@@ -14,11 +14,11 @@
 ncclResult_t kl_range_pin(const void *ptr, size_t bytes, uint64_t *pin);
 ncclResult_t kl_range_unpin(uint64_t pin);
 
-ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_export_handle *ticket);
-ncclResult_t kl_range_unexport(const struct kl_range_export_handle *ticket);
+ncclResult_t kl_range_export(const void *ptr, size_t bytes, struct kl_range_export_handle *exported);
+ncclResult_t kl_range_unexport(const struct kl_range_export_handle *exported);
 
-ncclResult_t kl_range_import(const struct kl_range_export_handle *ticket, uint64_t deadline, struct kl_import **import,
-                             void **ptr);
+ncclResult_t kl_range_import(const struct kl_range_export_handle *exported, uint64_t deadline,
+                             struct kl_import **import, void **ptr);
 void kl_range_unimport(struct kl_import *import);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static const struct kl_stream_failure none = {.code = ncclSuccess, .told = true};
+static const struct kl_stream_failure none = {.code = ncclSuccess, .reported = true};
 
 void kl_failures_clear(struct kl_stream_failures *f)
 {
@@ -22,17 +22,17 @@ void kl_failures_init(struct kl_stream_failures *f)
 
 static void note_any(struct kl_stream_failures *f)
 {
-    kl_store_release(&f->any, f->n || !f->last.told); /* pairs with kl_failures_query */
+    kl_store_release(&f->any, f->n || !f->last.reported); /* pairs with kl_failures_query */
 }
 
 /* Keep the failure of an owner that has ended. If two were never reported, one sentence stands for both. */
-static void keep_last(struct kl_stream_failures *f, const struct kl_stream_failure *failure, bool told)
+static void keep_last(struct kl_stream_failures *f, const struct kl_stream_failure *failure, bool reported)
 {
-    uint64_t earlier = f->last.told ? UINT64_MAX : f->last.ticket;
+    uint64_t earlier = f->last.reported ? UINT64_MAX : f->last.ticket;
 
     snprintf(f->last_text, sizeof f->last_text, "%s", failure->text);
-    told = told && f->last.told;
-    f->last = (struct kl_stream_failure){.text = f->last_text, .code = failure->code, .told = told};
+    reported = reported && f->last.reported;
+    f->last = (struct kl_stream_failure){.text = f->last_text, .code = failure->code, .reported = reported};
     f->last.ticket = failure->ticket < earlier ? failure->ticket : earlier;
     kl_fetch_add_acq_rel(&f->ended, 1);
 }
@@ -66,7 +66,7 @@ void kl_failures_end(struct kl_stream_failures *f, const void *owner, bool tell)
     pthread_mutex_lock(&f->lock);
     int i = find_owner(f, owner);
     if (i < f->n) {
-        keep_last(f, &f->of[i], f->of[i].told || !tell);
+        keep_last(f, &f->of[i], f->of[i].reported || !tell);
         for (f->n--; i < f->n; i++) f->of[i] = f->of[i + 1];
     }
     note_any(f);
@@ -75,7 +75,7 @@ void kl_failures_end(struct kl_stream_failures *f, const void *owner, bool tell)
 
 static struct kl_stream_failure *find_failure(struct kl_stream_failures *f, uint64_t end, uint64_t ended_before)
 {
-    bool tell_last = !f->last.told || kl_load_relaxed(&f->ended) != ended_before;
+    bool tell_last = !f->last.reported || kl_load_relaxed(&f->ended) != ended_before;
 
     for (int i = 0; i < f->n; i++)
         if (f->of[i].ticket < end) return &f->of[i];
@@ -91,7 +91,7 @@ ncclResult_t kl_failures_query(struct kl_stream_failures *f, uint64_t end, uint6
     struct kl_stream_failure *failure = find_failure(f, end, ended_before);
     if (failure) {
         rc = failure->code;
-        failure->told = true;
+        failure->reported = true;
         kl_error_adopt(failure->text);
         note_any(f);
     }

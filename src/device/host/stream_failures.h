@@ -28,7 +28,7 @@ struct kl_stream_failure {
     const char *text; /* the owner's: lives as long */
     ncclResult_t code;
     uint64_t ticket; /* of its first work that failed */
-    bool told;
+    bool reported;
 };
 
 enum { KL_STREAM_FAILURES = 16 };

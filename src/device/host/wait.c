@@ -15,7 +15,7 @@
 enum {
     POLLS_PER_CLOCK = 64,   /* polls between readings of the clock while spinning or yielding */
     SHORT_SPIN_POLLS = 128, /* polls, about ten microseconds */
-    FAILED_SPINS_LIMIT = 3, /* threshold of `vain` for short spins */
+    FAILED_SPINS_LIMIT = 3, /* threshold of `failures` for short spins */
     FAILED_SPINS_MAX = 8
 };
 
@@ -59,18 +59,18 @@ static bool has_taken(struct kl_poll_wait *wait, uint64_t ns)
  * there keeps the awaited one from running, so that hardly any wait ends by spinning. Then it spins briefly and
  * yields, until spinning ends waits again. */
 static _Thread_local struct {
-    int vain; /* waits that spinning did not end, less those that it did: 0 to FAILED_SPINS_MAX */
+    int failures; /* waits that spinning did not end, less those that it did: 0 to FAILED_SPINS_MAX */
     bool failed;
 } spinning;
 
 static bool shares_core(void)
 {
-    return spinning.vain > FAILED_SPINS_LIMIT;
+    return spinning.failures > FAILED_SPINS_LIMIT;
 }
 
 static void begin_spinning(void)
 {
-    if (!spinning.failed && spinning.vain) spinning.vain--;
+    if (!spinning.failed && spinning.failures) spinning.failures--;
     spinning.failed = false;
 }
 
@@ -79,7 +79,7 @@ static void end_spinning(struct kl_poll_wait *wait)
     wait->spun = wait->polls;
     wait->since = 0;
     spinning.failed = true;
-    if (spinning.vain < FAILED_SPINS_MAX) spinning.vain++;
+    if (spinning.failures < FAILED_SPINS_MAX) spinning.failures++;
 }
 
 /* False: spinning is over. */

@@ -38,7 +38,7 @@ static unsigned dice(unsigned below)
 
 /* ---- a party ---- */
 
-static void prepare(struct party *p, int n, uint64_t patience_ms)
+static void prepare(struct party *p, int n, uint64_t timeout_ms)
 {
     *p = (struct party){.n = n};
     for (int m = 0; m < n; m++) {
@@ -50,7 +50,7 @@ static void prepare(struct party *p, int n, uint64_t patience_ms)
                                           .own = m,
                                           .id = 7,
                                           .most = MOST_BYTES,
-                                          .deadline = kl_deadline_in_ms(patience_ms)};
+                                          .deadline = kl_deadline_in_ms(timeout_ms)};
         memset(me->end.secret.bytes, 42, sizeof me->end.secret.bytes);
         assert_int_equal(collnet->listen(0, &me->end, &p->handle[m], &me->listener), ncclSuccess);
         me->send = malloc((size_t)MOST * MOST_BYTES);

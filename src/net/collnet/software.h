@@ -52,7 +52,7 @@ struct kl_software_request {
 };
 
 struct kl_software_member {
-    void *send, *recv; /* connections; NULL: none, or (not `sends`) an attempt */
+    void *send, *recv; /* connections; NULL: none, or (not `sends`) a connect request */
     bool sends, receives;
     void *contribution[KL_COLLNET_REQUESTS]; /* receives, by slot; NULL: not posted, or finished */
     uint64_t expected;                       /* contributions with lower numbers have been posted */

@@ -29,8 +29,8 @@ struct claim {
 /* The stages, in order. */
 enum stage { DIAL, BACK, OFFER, JOIN, PROOF, DONE };
 
-/* `conn` comes first: an attempt is freed as a connection, and is one once it is DONE. */
-struct attempt {
+/* `conn` comes first: a connect request is freed as a connection, and is one once it is DONE. */
+struct conn_request {
     struct kl_plugin_conn conn;
     enum stage stage;
     uint32_t id;
@@ -40,20 +40,20 @@ struct attempt {
     void *listener; /* the plugin's, for this connection */
     unsigned char proof[KL_PROOF_BYTES], expected[KL_PROOF_BYTES];
     struct kl_plugin_request *proving;
-    struct attempt *next; /* of the listener */
+    struct conn_request *next; /* of the listener */
 };
 
 struct kl_plugin_listener {
     const struct kl_net_library *library;
     int device;
-    void *door; /* the socket net's */
-    struct attempt *attempts;
+    void *control; /* the socket net's */
+    struct conn_request *conn_requests;
 };
 
-static struct attempt *attempt_create(const struct kl_net_library *l, int device, const struct kl_net_end *me,
-                                      bool sends)
+static struct conn_request *conn_request_create(const struct kl_net_library *l, int device, const struct kl_net_end *me,
+                                                bool sends)
 {
-    struct attempt *a = calloc(1, sizeof *a);
+    struct conn_request *a = calloc(1, sizeof *a);
 
     if (!a) return NULL;
     a->conn.library = l;
@@ -66,7 +66,7 @@ static struct attempt *attempt_create(const struct kl_net_library *l, int device
     return a;
 }
 
-static ncclResult_t in_time(const struct attempt *a)
+static ncclResult_t in_time(const struct conn_request *a)
 {
     static const char *const waits_for[] = {"the peer", "the peer's answer", "the peer's address",
                                             "the plugin to connect", "the peer's proof"};
@@ -76,7 +76,7 @@ static ncclResult_t in_time(const struct attempt *a)
                    a->conn.library->name, a->conn.rank, a->conn.peer, waits_for[a->stage]);
 }
 
-static void prove(const struct attempt *a, const struct kl_net_end *me, unsigned char proof[KL_PROOF_BYTES])
+static void prove(const struct conn_request *a, const struct kl_net_end *me, unsigned char proof[KL_PROOF_BYTES])
 {
     const bool sends = a->conn.sends;
     struct claim claim;
@@ -90,7 +90,7 @@ static void prove(const struct attempt *a, const struct kl_net_end *me, unsigned
 }
 
 /* From now on the control connection tells that the peer has ended. */
-static ncclResult_t watch(struct attempt *a)
+static ncclResult_t watch(struct conn_request *a)
 {
     struct kl_plugin_control *c = &a->conn.control;
     const struct kl_net_recv never = {.data = &c->byte, .bytes = 1, .tag = WATCH_TAG};
@@ -98,7 +98,7 @@ static ncclResult_t watch(struct attempt *a)
     return kl_net_socket.irecv(c->recv, 1, &never, &c->watch);
 }
 
-static ncclResult_t test_offer(struct attempt *a)
+static ncclResult_t test_offer(struct conn_request *a)
 {
     bool done;
 
@@ -108,7 +108,7 @@ static ncclResult_t test_offer(struct attempt *a)
     return ncclSuccess;
 }
 
-static ncclResult_t test_proof(struct attempt *a)
+static ncclResult_t test_proof(struct conn_request *a)
 {
     size_t size = 0;
     bool done;
@@ -121,7 +121,7 @@ static ncclResult_t test_proof(struct attempt *a)
                    a->conn.library->name, a->conn.peer);
 }
 
-static ncclResult_t post_proof(struct attempt *a, const struct kl_net_end *me)
+static ncclResult_t post_proof(struct conn_request *a, const struct kl_net_end *me)
 {
     struct kl_net_recv part = {.data = a->proof, .bytes = sizeof a->proof, .tag = PROOF_TAG};
 
@@ -132,7 +132,7 @@ static ncclResult_t post_proof(struct attempt *a, const struct kl_net_end *me)
 
 /* ---- the sender ---- */
 
-static ncclResult_t dial(struct attempt *a, const struct kl_net_end *me, const struct kl_net_handle *handle)
+static ncclResult_t dial(struct conn_request *a, const struct kl_net_end *me, const struct kl_net_handle *handle)
 {
     struct kl_net_end control = *me;
 
@@ -142,7 +142,7 @@ static ncclResult_t dial(struct attempt *a, const struct kl_net_end *me, const s
     return rc;
 }
 
-static ncclResult_t hear_back(struct attempt *a, const struct kl_net_end *me)
+static ncclResult_t receive_proof(struct conn_request *a, const struct kl_net_end *me)
 {
     const struct kl_net_recv offer = {.data = &a->offer, .bytes = sizeof a->offer, .tag = OFFER_TAG};
 
@@ -150,7 +150,7 @@ static ncclResult_t hear_back(struct attempt *a, const struct kl_net_end *me)
     return kl_net_socket.irecv(a->conn.control.recv, 1, &offer, &a->offered);
 }
 
-static ncclResult_t check_offer(const struct attempt *a)
+static ncclResult_t check_offer(const struct conn_request *a)
 {
     const char *own = a->conn.library->name;
 
@@ -159,13 +159,13 @@ static ncclResult_t check_offer(const struct attempt *a)
                    a->conn.rank, own, a->conn.peer, KL_NET_PLUGIN_NAME, a->offer.name);
 }
 
-static ncclResult_t call_plugin(struct attempt *a, const char *call, ncclResult_t rc)
+static ncclResult_t call_plugin(struct conn_request *a, const char *call, ncclResult_t rc)
 {
     if (rc) return kl_plugin_conn_fail(&a->conn, call, rc);
     return a->conn.comm ? ncclSuccess : ncclInProgress;
 }
 
-static ncclResult_t sender_step(struct attempt *a, const struct kl_net_end *me, const struct kl_net_handle *handle)
+static ncclResult_t sender_step(struct conn_request *a, const struct kl_net_end *me, const struct kl_net_handle *handle)
 {
     const struct kl_net_library *l = a->conn.library;
 
@@ -173,7 +173,7 @@ static ncclResult_t sender_step(struct attempt *a, const struct kl_net_end *me, 
     case DIAL:
         return dial(a, me, handle);
     case BACK:
-        return hear_back(a, me);
+        return receive_proof(a, me);
     case OFFER:
         KL_TRY(test_offer(a));
         return check_offer(a);
@@ -187,12 +187,12 @@ static ncclResult_t sender_step(struct attempt *a, const struct kl_net_end *me, 
 
 /* ---- the receiver ---- */
 
-static ncclResult_t meet(struct attempt *a, const struct kl_net_end *me, void *door)
+static ncclResult_t meet(struct conn_request *a, const struct kl_net_end *me, void *control)
 {
-    return kl_net_socket.accept(door, me, &a->conn.control.recv);
+    return kl_net_socket.accept(control, me, &a->conn.control.recv);
 }
 
-static ncclResult_t send_offer(struct attempt *a)
+static ncclResult_t send_offer(struct conn_request *a)
 {
     const struct kl_net_library *l = a->conn.library;
     ncclResult_t rc = l->adapter->listen(l, a->conn.device, a->offer.handle, &a->listener);
@@ -205,7 +205,7 @@ static ncclResult_t send_offer(struct attempt *a)
     return a->offered ? ncclSuccess : KL_FAIL(ncclInternalError, "NET/%s: no request for an address", l->name);
 }
 
-static ncclResult_t answer(struct attempt *a, const struct kl_net_end *me)
+static ncclResult_t answer(struct conn_request *a, const struct kl_net_end *me)
 {
     KL_TRY(kl_net_socket.send_back(a->conn.control.recv, me, &a->conn.control.send));
     if (!a->conn.control.send)
@@ -215,19 +215,19 @@ static ncclResult_t answer(struct attempt *a, const struct kl_net_end *me)
     return send_offer(a);
 }
 
-static void close_listener(struct attempt *a)
+static void close_listener(struct conn_request *a)
 {
     if (a->listener) kl_net_library_close_listen(a->conn.library, a->listener);
     a->listener = NULL;
 }
 
-static ncclResult_t receiver_step(struct attempt *a, const struct kl_net_end *me, void *door)
+static ncclResult_t receiver_step(struct conn_request *a, const struct kl_net_end *me, void *control)
 {
     const struct kl_net_library *l = a->conn.library;
 
     switch (a->stage) {
     case DIAL:
-        return meet(a, me, door);
+        return meet(a, me, control);
     case BACK:
         return answer(a, me);
     case OFFER:
@@ -245,7 +245,7 @@ static ncclResult_t receiver_step(struct attempt *a, const struct kl_net_end *me
 
 void kl_plugin_conn_close(struct kl_plugin_conn *conn)
 {
-    struct attempt *a = (struct attempt *)conn;
+    struct conn_request *a = (struct conn_request *)conn;
 
     if (!conn) return;
     close_listener(a);
@@ -255,10 +255,10 @@ void kl_plugin_conn_close(struct kl_plugin_conn *conn)
 ncclResult_t kl_plugin_connect(const struct kl_net_library *l, int device, const struct kl_net_end *me,
                                const struct kl_net_handle *handle, struct kl_plugin_conn **conn)
 {
-    struct attempt *a = (struct attempt *)*conn;
+    struct conn_request *a = (struct conn_request *)*conn;
     ncclResult_t rc = ncclSuccess;
 
-    if (!a) a = attempt_create(l, device, me, true);
+    if (!a) a = conn_request_create(l, device, me, true);
     if (!a) return KL_NOMEM("a connection over a net plugin");
     *conn = &a->conn;
     while (!rc && a->stage != DONE)
@@ -279,7 +279,7 @@ ncclResult_t kl_plugin_listen(const struct kl_net_library *l, int device, const 
 
     if (!p) return KL_NOMEM("a listener of a net plugin");
     *p = (struct kl_plugin_listener){.library = l, .device = device};
-    ncclResult_t rc = kl_net_socket.listen(CONTROL_DEVICE, me, handle, &p->door);
+    ncclResult_t rc = kl_net_socket.listen(CONTROL_DEVICE, me, handle, &p->control);
     if (rc)
         free(p);
     else
@@ -287,26 +287,26 @@ ncclResult_t kl_plugin_listen(const struct kl_net_library *l, int device, const 
     return rc;
 }
 
-/* The attempt of a peer's connection, made at the first call. */
-static struct attempt **find_attempt(struct kl_plugin_listener *p, const struct kl_net_end *me)
+/* The request of a peer's connection, made at the first call. */
+static struct conn_request **find_conn_request(struct kl_plugin_listener *p, const struct kl_net_end *me)
 {
-    struct attempt **at = &p->attempts;
+    struct conn_request **at = &p->conn_requests;
 
     while (*at && ((*at)->conn.peer != me->peer || (*at)->id != me->id || (*at)->conn.rank != me->rank))
         at = &(*at)->next;
-    if (!*at) *at = attempt_create(p->library, p->device, me, false);
+    if (!*at) *at = conn_request_create(p->library, p->device, me, false);
     return at;
 }
 
 ncclResult_t kl_plugin_accept(struct kl_plugin_listener *p, const struct kl_net_end *me, struct kl_plugin_conn **conn)
 {
-    struct attempt **at = find_attempt(p, me), *a = *at;
+    struct conn_request **at = find_conn_request(p, me), *a = *at;
     ncclResult_t rc = ncclSuccess;
 
     *conn = NULL;
     if (!a) return KL_NOMEM("a connection over a net plugin");
     while (!rc && a->stage != DONE)
-        if (!(rc = receiver_step(a, me, p->door))) a->stage++;
+        if (!(rc = receiver_step(a, me, p->control))) a->stage++;
     if (rc == ncclInProgress && a->stage != DIAL) rc = in_time(a); /* the socket net looks at the deadline before */
     if (rc == ncclInProgress) return rc;
     *at = a->next;
@@ -321,19 +321,19 @@ ncclResult_t kl_plugin_accept(struct kl_plugin_listener *p, const struct kl_net_
 ncclResult_t kl_plugin_listener_sleep_on(struct kl_plugin_listener *p, int *fd)
 {
     *fd = -1;
-    for (const struct attempt *a = p->attempts; a; a = a->next)
+    for (const struct conn_request *a = p->conn_requests; a; a = a->next)
         if (a->stage != DIAL) return ncclSuccess;
-    return kl_net_socket.sleep_on_listener(p->door, fd);
+    return kl_net_socket.sleep_on_listener(p->control, fd);
 }
 
 void kl_plugin_listener_free(struct kl_plugin_listener *p)
 {
     if (!p) return;
-    while (p->attempts) {
-        struct attempt *a = p->attempts;
-        p->attempts = a->next;
+    while (p->conn_requests) {
+        struct conn_request *a = p->conn_requests;
+        p->conn_requests = a->next;
         kl_plugin_conn_close(&a->conn);
     }
-    kl_net_socket.close_listen(p->door);
+    kl_net_socket.close_listen(p->control);
     free(p);
 }

@@ -29,7 +29,7 @@ ncclResult_t kl_plugin_connect(const struct kl_net_library *l, int device, const
 ncclResult_t kl_plugin_accept(struct kl_plugin_listener *listener, const struct kl_net_end *me,
                               struct kl_plugin_conn **conn);
 
-/** Frees a connection or an attempt. */
+/** Frees a connection or a request. */
 void kl_plugin_conn_close(struct kl_plugin_conn *conn);
 
 #endif

@@ -32,9 +32,9 @@ static int in_child(const char *plugins, const char *wanted, int (*tests)(void))
         setenv("NCCL_SOCKET_RETRY_CNT", "2", 1);
         setenv("NCCL_NET_PLUGIN", plugins, 1);
         kl_error_quiet(1);
-        if (kl_net_hold(wanted, &net)) exit(NO_NET);
+        if (kl_net_ref(wanted, &net)) exit(NO_NET);
         int failed = tests();
-        kl_net_drop(net);
+        kl_net_unref(net);
         exit(failed);
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return 1;
@@ -66,8 +66,8 @@ static int is_held_again(void)
     const struct kl_net *first = net;
 
     for (int i = 0; i < 3; i++) {
-        kl_net_drop(net);
-        if (kl_net_hold("", &net) || net != first) return 1;
+        kl_net_unref(net);
+        if (kl_net_ref("", &net) || net != first) return 1;
         pid_t pid = getpid();
         struct pair p;
         pair_open(&p);

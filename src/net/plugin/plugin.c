@@ -113,7 +113,7 @@ static bool initialise(void)
     return process.initialised;
 }
 
-bool kl_net_plugin_hold(const char *wanted)
+bool kl_net_plugin_ref(const char *wanted)
 {
     if (process.taken && *wanted && strcasecmp(wanted, process.library.name)) return false;
     if (!(process.taken ? initialise() : find(wanted))) return false;
@@ -121,7 +121,7 @@ bool kl_net_plugin_hold(const char *wanted)
     return true;
 }
 
-void kl_net_plugin_drop(void)
+void kl_net_plugin_unref(void)
 {
     if (--process.users || process.library.adapter->version < 11) return;
     kl_collnet_plugin_close();

@@ -13,10 +13,10 @@
  * Take the first plugin of NCCL_NET_PLUGIN that can be used and is called `wanted` ("": any name), or the one that was
  * taken before. True: it is initialised, and counts one user more.
  */
-bool kl_net_plugin_hold(const char *wanted);
+bool kl_net_plugin_ref(const char *wanted);
 
 /** The last user finalizes it; the library stays. */
-void kl_net_plugin_drop(void);
+void kl_net_plugin_unref(void);
 
 /** As kl_net_plugin_library of net.h. */
 void *kl_net_plugin_open_again(char *file);

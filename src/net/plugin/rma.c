@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum { LOOK_AT_ERRORS = 64 }; /* rounds of progress from one look to the next */
-enum { PATIENCE_MS = 5000 };  /* until a call that must not block is given up */
+enum { TIMEOUT_MS = 5000 };   /* until a call that must not block is given up */
 
 struct kl_net_rma {
     const struct kl_rma_library *library;
@@ -80,12 +80,12 @@ static struct call *new_call(struct kl_net_rma *e, const char *name, ncclResult_
     return c;
 }
 
-static ncclResult_t await(struct call *c, struct kl_net_rma_patience patience)
+static ncclResult_t await(struct call *c, struct kl_net_rma_wait wait)
 {
     const struct timespec pause = {.tv_nsec = 200000};
 
     while (!kl_plugin_call_is_done(&c->thread)) {
-        if (kl_deadline_passed(patience.deadline) || (patience.stop && patience.stop(patience.ctx))) {
+        if (kl_deadline_passed(wait.deadline) || (wait.stop && wait.stop(wait.ctx))) {
             kl_store_release(&c->end->stuck, true); /* pairs with kl_net_rma_close */
             return KL_FAIL(ncclRemoteError,
                            "RMA/%s: %s has not returned in time at rank %d: not all ranks have called it",
@@ -97,10 +97,10 @@ static ncclResult_t await(struct call *c, struct kl_net_rma_patience patience)
     return c->rc ? fail(c->end, c->name, c->rc, -1) : ncclSuccess;
 }
 
-static ncclResult_t make_call(struct call *c, struct kl_net_rma_patience patience)
+static ncclResult_t make_call(struct call *c, struct kl_net_rma_wait wait)
 {
     kl_store_release(&c->end->calling, true); /* pairs with kl_net_rma_cancel */
-    if (kl_plugin_call_start(&c->thread)) return await(c, patience);
+    if (kl_plugin_call_start(&c->thread)) return await(c, wait);
     kl_store_release(&c->end->calling, false);
     return KL_FAIL(ncclSystemError, "RMA/%s: no thread for %s", c->end->library->name, c->name);
 }
@@ -165,14 +165,14 @@ static ncclResult_t call_connect(struct call *c)
 }
 
 ncclResult_t kl_net_rma_connect(struct kl_net_rma *e, const struct kl_net_rma_offer *offers, int n,
-                                struct kl_net_rma_patience patience)
+                                struct kl_net_rma_wait wait)
 {
     struct call *c = new_call(e, "connect", call_connect);
     ncclResult_t rc = ncclSuccess;
 
     if (!c) return KL_NOMEM("one-sided operations");
     c->n = n;
-    rc = kl_plugin_call_add_handles(&c->thread, &offers->handle, sizeof *offers, n) ? make_call(c, patience)
+    rc = kl_plugin_call_add_handles(&c->thread, &offers->handle, sizeof *offers, n) ? make_call(c, wait)
                                                                                     : KL_NOMEM("one-sided operations");
     kl_plugin_call_drop(&c->thread);
     if (kl_load_relaxed(&e->stuck)) return rc; /* stored by this thread */
@@ -191,7 +191,7 @@ static ncclResult_t call_enroll(struct call *c)
 }
 
 ncclResult_t kl_net_rma_enroll(struct kl_net_rma *e, void *data, size_t bytes, bool counters,
-                               struct kl_net_rma_patience patience, void **mr)
+                               struct kl_net_rma_wait wait, void **mr)
 {
     struct call *c = new_call(e, "regMrSym", call_enroll);
 
@@ -199,7 +199,7 @@ ncclResult_t kl_net_rma_enroll(struct kl_net_rma *e, void *data, size_t bytes, b
     c->data = data;
     c->bytes = bytes;
     c->flags = counters ? KL_RMA_ABI_IN_ORDER | KL_RMA_ABI_NEVER_RESET : 0;
-    const ncclResult_t rc = make_call(c, patience);
+    const ncclResult_t rc = make_call(c, wait);
     if (!rc) *mr = c->mr;
     kl_plugin_call_drop(&c->thread);
     return rc;
@@ -274,11 +274,11 @@ ncclResult_t kl_net_rma_progress(struct kl_net_rma *e)
 static bool enter_soon(struct kl_net_rma *e)
 {
     const struct timespec pause = {.tv_nsec = 50000};
-    const uint64_t deadline = kl_deadline_in_ms(PATIENCE_MS);
+    const uint64_t deadline = kl_deadline_in_ms(TIMEOUT_MS);
 
     while (!enter(e)) {
         if (kl_deadline_passed(deadline)) {
-            KL_WARN("RMA/%s: a call has not returned for %d ms at rank %d", e->library->name, PATIENCE_MS, e->rank);
+            KL_WARN("RMA/%s: a call has not returned for %d ms at rank %d", e->library->name, TIMEOUT_MS, e->rank);
             kl_store_release(&e->stuck, true);
             return false;
         }

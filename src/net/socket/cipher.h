@@ -51,21 +51,21 @@ unsigned kl_cipher_available(void);
 enum kl_cipher kl_cipher_choose(unsigned ciphers);
 
 /** Derive a key from the session's; `direction` distinguishes the two. */
-void kl_cipher_init(struct kl_cipher_state *guard, enum kl_cipher cipher, const struct kl_key *session,
+void kl_cipher_init(struct kl_cipher_state *state, enum kl_cipher cipher, const struct kl_key *session,
                     const char *direction);
 
-void kl_cipher_seal_head(struct kl_cipher_state *guard, const unsigned char plain[KL_CIPHER_PLAIN_HEAD],
+void kl_cipher_seal_head(struct kl_cipher_state *state, const unsigned char plain[KL_CIPHER_PLAIN_HEAD],
                          unsigned char wire[KL_CIPHER_SEALED_HEAD]);
 
 /** False: not sealed by the other end, or out of sequence. `plain` is then undefined. */
-bool kl_cipher_open_head(struct kl_cipher_state *guard, const unsigned char wire[KL_CIPHER_SEALED_HEAD],
+bool kl_cipher_open_head(struct kl_cipher_state *state, const unsigned char wire[KL_CIPHER_SEALED_HEAD],
                          unsigned char plain[KL_CIPHER_PLAIN_HEAD]);
 
 /** Encrypt a record; `wire` gets `bytes` and the tag. */
-void kl_cipher_seal_record(struct kl_cipher_state *guard, const void *data, size_t bytes, unsigned char *wire);
+void kl_cipher_seal_record(struct kl_cipher_state *state, const void *data, size_t bytes, unsigned char *wire);
 
 /** Decrypt a record in place. */
-bool kl_cipher_open_record(struct kl_cipher_state *guard, void *data, size_t bytes,
+bool kl_cipher_open_record(struct kl_cipher_state *state, void *data, size_t bytes,
                            const unsigned char tag[KL_CIPHER_TAG]);
 
 #endif

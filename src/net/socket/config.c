@@ -100,8 +100,8 @@ struct kl_socket_shape kl_socket_shape(const struct kl_socket_params *params, un
 
     if (!threads_set && !sockets_set) return by_device(vendor, speed_mbps);
     int threads = threads_set ? (int)params->threads : by_device(vendor, speed_mbps).threads;
-    int movers = threads ? threads : 1;
+    int io_threads = threads ? threads : 1;
     int each = sockets_set ? (int)params->sockets_per_thread : 1;
-    int lanes = movers * least(each, KL_SOCKET_MAX_LANES / movers);
+    int lanes = io_threads * least(each, KL_SOCKET_MAX_LANES / io_threads);
     return (struct kl_socket_shape){.threads = threads, .lanes = threads || lanes > 1 ? lanes : 0};
 }

@@ -25,7 +25,8 @@ ncclResult_t kl_conn_create(bool sends, const struct kl_net_end *me, struct kl_s
         free(lane);
         return KL_NOMEM("a connection");
     }
-    *c = (struct kl_conn){.sends = sends, .rank = me->rank, .peer = me->peer, .epoll = -1, .sleeper = {.bell = -1}};
+    *c =
+        (struct kl_conn){.sends = sends, .rank = me->rank, .peer = me->peer, .epoll = -1, .sleeper = {.wakeup_fd = -1}};
     c->shape = shape;
     if (shape.threads > shape.lanes) c->shape.threads = shape.lanes;
     c->lane = lane;
@@ -46,8 +47,8 @@ ncclResult_t kl_conn_attach(struct kl_conn *c, int i, int fd, enum kl_cipher cip
 
     if (!i) kl_address_format(&peer, c->where);
     l->fd = l->out.fd = l->in.fd = fd;
-    kl_cipher_init(&l->out.guard, cipher, session, c->sends ? forth : back);
-    kl_cipher_init(&l->in.guard, cipher, session, c->sends ? back : forth);
+    kl_cipher_init(&l->out.cipher_state, cipher, session, c->sends ? forth : back);
+    kl_cipher_init(&l->in.cipher_state, cipher, session, c->sends ? back : forth);
     return kl_out_init(&l->out);
 }
 
@@ -63,19 +64,19 @@ static void free_lane(struct kl_socket_lane *l)
 {
     kl_socket_close(l->fd);
     kl_out_fini(&l->out);
-    sodium_memzero(&l->out.guard, sizeof l->out.guard);
-    sodium_memzero(&l->in.guard, sizeof l->in.guard);
+    sodium_memzero(&l->out.cipher_state, sizeof l->out.cipher_state);
+    sodium_memzero(&l->in.cipher_state, sizeof l->in.cipher_state);
 }
 
 void kl_conn_free(struct kl_conn *c)
 {
     if (!c) return;
-    kl_io_threads_stop(c->movers);
-    kl_conn_request_free(c->attempt);
+    kl_io_threads_stop(c->io_threads);
+    kl_conn_request_free(c->connect_request);
     if (c->opposite) let_go(c);
     for (int i = 0; i <= c->shape.lanes; i++) free_lane(&c->lane[i]);
     if (c->epoll >= 0) close(c->epoll);
-    if (c->sleeper.bell >= 0) close(c->sleeper.bell);
+    if (c->sleeper.wakeup_fd >= 0) close(c->sleeper.wakeup_fd);
     free(c->lane);
     free(c);
 }
@@ -87,8 +88,8 @@ ncclResult_t kl_conn_fail(struct kl_conn *c, ncclResult_t code, const char *fmt,
     va_list ap;
 
     if (c->failed) return c->failed;
-    kl_io_threads_stop(c->movers);
-    c->movers = NULL;
+    kl_io_threads_stop(c->io_threads);
+    c->io_threads = NULL;
     for (int i = 0; i <= c->shape.lanes; i++)
         if (c->lane[i].fd >= 0) shutdown(c->lane[i].fd, SHUT_RDWR);
     va_start(ap, fmt);

@@ -34,7 +34,7 @@ struct kl_request {
     struct kl_conn *connection;
     struct kl_request *next; /* in its current list */
     int n, unmet;            /* messages; those not matched yet */
-    bool spread;             /* send: the data uses the lanes */
+    bool striped;            /* send: the data uses the lanes */
     struct kl_request_message message[KL_NET_RECVS];
     _Atomic int left; /* frames not moved yet; 0: done */
 };
@@ -42,8 +42,8 @@ struct kl_request {
 struct kl_conn {
     bool sends;
     int rank, peer;
-    char where[KL_ADDRESS_TEXT];     /* the peer's address */
-    struct kl_conn_request *attempt; /* while connecting */
+    char where[KL_ADDRESS_TEXT];             /* the peer's address */
+    struct kl_conn_request *connect_request; /* while connecting */
     struct kl_socket_shape shape;
     struct kl_socket_lane *lane; /* 1 + shape.lanes */
     int turn;                    /* lane of the next part, less 1 */
@@ -63,10 +63,10 @@ struct kl_conn {
     bool called_back;         /* sender: the receiver is about to send back; no more heads are read here */
     uint32_t back;            /* id of that connection */
 
-    struct kl_io_threads *movers; /* NULL: not running, for instance not needed yet */
-    int epoll;                    /* for sleep_on; -1: not yet */
+    struct kl_io_threads *io_threads; /* NULL: not running, for instance not needed yet */
+    int epoll;                        /* for sleep_on; -1: not yet */
     struct kl_sleeper sleeper;
-    struct kl_watched watched_bell;
+    struct kl_watched watched_wakeup;
     uint64_t looked; /* when the hosts were last checked */
 
     ncclResult_t failed;

@@ -14,7 +14,7 @@
 
 /* State of one socket. */
 struct call {
-    struct kl_socket_handshake opening; /* its fd is -1 during a pause */
+    struct kl_socket_handshake handshake; /* its fd is -1 during a pause */
     struct kl_watched watched;
     int tries;
     uint64_t again; /* end of the pause */
@@ -26,18 +26,18 @@ struct kl_conn_request {
     uint64_t start, deadline;
     struct kl_hello hello;
     struct kl_key key;
-    struct kl_session_params terms;
+    struct kl_session_params params;
     int n;
     struct call call[];
 };
 
-ncclResult_t kl_conn_request_create(const struct kl_conn_request_plan *plan, struct kl_conn_request **attempt)
+ncclResult_t kl_conn_request_create(const struct kl_conn_request_plan *plan, struct kl_conn_request **connect_request)
 {
     const struct kl_net_end *me = plan->me;
     int n = 1 + plan->lanes;
     struct kl_conn_request *a = kl_inject_calloc(1, sizeof *a + (size_t)n * sizeof a->call[0]);
 
-    if (!a) return KL_NOMEM("an attempt to connect");
+    if (!a) return KL_NOMEM("a connect request");
     *a = (struct kl_conn_request){.address = plan->address, .retry = plan->retry, .deadline = me->deadline, .n = n};
     a->start = kl_now_ns();
     a->hello = (struct kl_hello){.version = KL_PROTOCOL,
@@ -47,26 +47,26 @@ ncclResult_t kl_conn_request_create(const struct kl_conn_request_plan *plan, str
                                  .to = (uint32_t)me->peer,
                                  .name = me->id};
     a->key = kl_session_params_handshake_key(&me->secret);
-    a->terms = (struct kl_session_params){
+    a->params = (struct kl_session_params){
         .crypt = plan->crypt, .lanes = (unsigned)plan->lanes, .ciphers = kl_cipher_available()};
-    a->terms.both_ways = me->both_ways && !plan->lanes;
-    kl_key_random(a->terms.group, sizeof a->terms.group);
-    for (int i = 0; i < n; i++) a->call[i].opening.fd = -1;
-    *attempt = a;
+    a->params.both_ways = me->both_ways && !plan->lanes;
+    kl_key_random(a->params.group, sizeof a->params.group);
+    for (int i = 0; i < n; i++) a->call[i].handshake.fd = -1;
+    *connect_request = a;
     return ncclSuccess;
 }
 
 void kl_conn_request_free(struct kl_conn_request *a)
 {
     if (!a) return;
-    for (int i = 0; i < a->n; i++) kl_socket_handshake_close(&a->call[i].opening);
+    for (int i = 0; i < a->n; i++) kl_socket_handshake_close(&a->call[i].handshake);
     kl_key_wipe(&a->key);
     free(a);
 }
 
 struct kl_socket_handshake *kl_conn_request_handshake(struct kl_conn_request *a, int i)
 {
-    return &a->call[i].opening;
+    return &a->call[i].handshake;
 }
 
 /* ---- failures ---- */
@@ -115,7 +115,7 @@ static ncclResult_t crypt_differs(const struct kl_conn_request *a)
     char text[KL_ADDRESS_TEXT + 80];
 
     return KL_FAIL(ncclInvalidUsage, "%s: KOLO_NET_CRYPT is %s at rank %u and %s at rank %u; set it alike on all ranks",
-                   doing(a, text), a->terms.crypt ? "on" : "off", a->hello.from, a->terms.crypt ? "off" : "on",
+                   doing(a, text), a->params.crypt ? "on" : "off", a->hello.from, a->params.crypt ? "off" : "on",
                    a->hello.to);
 }
 
@@ -126,7 +126,7 @@ static ncclResult_t pause_call(struct kl_conn_request *a, struct call *c)
     bool worth = !errno || kl_retry_is_transient(errno);
 
     if (!worth || ++c->tries > a->retry.count) return lost(a);
-    kl_socket_handshake_close(&c->opening);
+    kl_socket_handshake_close(&c->handshake);
     c->watched = (struct kl_watched){0};
     c->again = kl_deadline_in_ms((uint64_t)kl_retry_pause_ms(&a->retry, c->tries));
     return ncclInProgress;
@@ -134,18 +134,18 @@ static ncclResult_t pause_call(struct kl_conn_request *a, struct call *c)
 
 static ncclResult_t begin_call(struct kl_conn_request *a, struct call *c)
 {
-    struct kl_session_params terms = a->terms;
+    struct kl_session_params params = a->params;
     int fd = -1;
 
     if (!kl_deadline_passed(c->again)) return ncclInProgress;
     if (kl_socket_connect_begin(&a->address, &fd)) return pause_call(a, c);
-    terms.lane = (unsigned)(c - a->call);
-    kl_socket_handshake_call(&c->opening, fd, &a->hello, &a->key, &terms);
+    params.lane = (unsigned)(c - a->call);
+    kl_socket_handshake_call(&c->handshake, fd, &a->hello, &a->key, &params);
     return ncclSuccess;
 }
 
-/* Do the listener's terms match this end's? */
-static ncclResult_t check_terms(const struct kl_conn_request *a, const struct kl_socket_handshake *o)
+/* Do the listener's parameters match this end's? */
+static ncclResult_t check_params(const struct kl_conn_request *a, const struct kl_socket_handshake *o)
 {
     const struct kl_session_params *mine = &o->mine, *theirs = &o->theirs;
     unsigned cipher = theirs->ciphers;
@@ -161,18 +161,18 @@ static ncclResult_t check_terms(const struct kl_conn_request *a, const struct kl
 
 static ncclResult_t move_call(struct kl_conn_request *a, struct call *c)
 {
-    if (c->opening.stage == KL_HANDSHAKE_DONE) return ncclSuccess;
-    if (c->opening.fd < 0) {
+    if (c->handshake.stage == KL_HANDSHAKE_DONE) return ncclSuccess;
+    if (c->handshake.fd < 0) {
         ncclResult_t rc = begin_call(a, c);
         if (rc) return rc;
     }
-    switch (kl_socket_handshake_progress(&c->opening)) {
+    switch (kl_socket_handshake_progress(&c->handshake)) {
     case KL_HANDSHAKE_OK:
-        return check_terms(a, &c->opening);
+        return check_params(a, &c->handshake);
     case KL_HANDSHAKE_LOST:
         return pause_call(a, c);
     case KL_HANDSHAKE_REFUSED:
-        return refused(a, &c->opening);
+        return refused(a, &c->handshake);
     case KL_HANDSHAKE_PENDING:
         break;
     }
@@ -196,8 +196,8 @@ ncclResult_t kl_conn_request_watch(struct kl_conn_request *a, int epoll)
 {
     for (int i = 0; i < a->n; i++) {
         struct call *c = &a->call[i];
-        if (c->opening.fd >= 0)
-            KL_TRY(kl_watch(epoll, &c->watched, c->opening.fd, kl_socket_handshake_events(&c->opening)));
+        if (c->handshake.fd >= 0)
+            KL_TRY(kl_watch(epoll, &c->watched, c->handshake.fd, kl_socket_handshake_events(&c->handshake)));
     }
     return ncclSuccess;
 }

@@ -21,7 +21,7 @@ struct kl_conn_request_plan {
     int lanes; /* in addition to the first socket */
 };
 
-ncclResult_t kl_conn_request_create(const struct kl_conn_request_plan *plan, struct kl_conn_request **attempt);
+ncclResult_t kl_conn_request_create(const struct kl_conn_request_plan *plan, struct kl_conn_request **connect_request);
 
 /** Make progress. ncclSuccess: all are open, and both ends agree; ncclInProgress; or the failure. */
 ncclResult_t kl_conn_request_progress(struct kl_conn_request *a);

@@ -60,12 +60,12 @@ static ncclResult_t find(void)
 
     kl_param_load(&kl_net_param_set, &process.params);
     kl_param_load(&kl_bootstrap_param_set, &boot);
-    const struct kl_netif_constraints wish = {.names = boot.socket_ifname,
-                                              .family = boot.socket_family == KL_SOCKET_IPV4   ? AF_INET
-                                                        : boot.socket_family == KL_SOCKET_IPV6 ? AF_INET6
-                                                                                               : 0};
+    const struct kl_netif_constraints constraints = {.names = boot.socket_ifname,
+                                                     .family = boot.socket_family == KL_SOCKET_IPV4   ? AF_INET
+                                                               : boot.socket_family == KL_SOCKET_IPV6 ? AF_INET6
+                                                                                                      : 0};
 
-    KL_TRY(kl_netif_choose(&wish, netif, &n));
+    KL_TRY(kl_netif_choose(&constraints, netif, &n));
     if (!kl_netif_names_some(boot.socket_ifname)) n = without_infrastructure(netif, n);
     process.retry = (struct kl_retry){.count = (int)boot.retries, .sleep_ms = (int)boot.retry_sleep_ms};
     for (int i = 0; i < n; i++) {

@@ -27,7 +27,7 @@ static void log_made(const struct kl_conn *c)
     KL_INFO(KL_NET, "NET/Socket : rank %d %s rank %d at %s, %d socket%s, %d thread%s%s", c->rank,
             c->sends ? "sends to" : "receives from", c->peer, c->where, 1 + c->shape.lanes,
             kl_plural(1 + c->shape.lanes), c->shape.threads, kl_plural(c->shape.threads),
-            c->lane[0].out.guard.cipher ? ", encrypted" : "");
+            c->lane[0].out.cipher_state.cipher ? ", encrypted" : "");
 }
 
 /* ---- sender ---- */
@@ -55,7 +55,7 @@ static ncclResult_t begin(int device, const struct kl_net_end *me, const struct 
     plan.address = as_seen_from(d, plan.address);
     plan.lanes = d->shape.lanes;
     KL_TRY(kl_conn_create(true, me, d->shape, &c));
-    ncclResult_t rc = kl_conn_request_create(&plan, &c->attempt);
+    ncclResult_t rc = kl_conn_request_create(&plan, &c->connect_request);
     if (rc)
         kl_conn_free(c);
     else
@@ -65,10 +65,10 @@ static ncclResult_t begin(int device, const struct kl_net_end *me, const struct 
 
 static ncclResult_t go_on(struct kl_conn *c)
 {
-    KL_TRY(kl_conn_request_progress(c->attempt));
-    for (int i = 0; i <= c->shape.lanes; i++) KL_TRY(attach(c, i, kl_conn_request_handshake(c->attempt, i)));
-    kl_conn_request_free(c->attempt);
-    c->attempt = NULL;
+    KL_TRY(kl_conn_request_progress(c->connect_request));
+    for (int i = 0; i <= c->shape.lanes; i++) KL_TRY(attach(c, i, kl_conn_request_handshake(c->connect_request, i)));
+    kl_conn_request_free(c->connect_request);
+    c->connect_request = NULL;
     return ncclSuccess;
 }
 
@@ -87,15 +87,15 @@ ncclResult_t kl_establish_send(int device, const struct kl_net_end *me, const st
 
 /* ---- receiver ---- */
 
-static ncclResult_t not_here(const struct kl_net_listener *door, const struct kl_net_end *me)
+static ncclResult_t not_here(const struct kl_net_listener *listener, const struct kl_net_end *me)
 {
     if (!kl_deadline_passed(me->deadline)) return ncclInProgress;
     return KL_FAIL(ncclRemoteError,
                    "rank %d has waited for a connection of rank %d, which has not come before the deadline",
-                   kl_net_listener_rank(door), me->peer);
+                   kl_net_listener_rank(listener), me->peer);
 }
 
-static ncclResult_t crypt_differs(const struct kl_net_listener *door, const struct kl_accepted *a)
+static ncclResult_t crypt_differs(const struct kl_net_listener *listener, const struct kl_accepted *a)
 {
     bool ours = kl_socket_devices()->params.crypt;
 
@@ -103,21 +103,21 @@ static ncclResult_t crypt_differs(const struct kl_net_listener *door, const stru
         ncclInvalidUsage,
         "rank %d cannot accept rank %u: KOLO_NET_CRYPT is %s at rank %d and %s at rank %u; set it alike on all "
         "ranks",
-        kl_net_listener_rank(door), a->peer, ours ? "on" : "off", kl_net_listener_rank(door), ours ? "off" : "on",
-        a->peer);
+        kl_net_listener_rank(listener), a->peer, ours ? "on" : "off", kl_net_listener_rank(listener),
+        ours ? "off" : "on", a->peer);
 }
 
 /* The sender chooses the number of sockets, the receiver the number of its threads. */
-static ncclResult_t connection_of(const struct kl_net_listener *door, const struct kl_net_end *me,
+static ncclResult_t connection_of(const struct kl_net_listener *listener, const struct kl_net_end *me,
                                   struct kl_accepted *a, struct kl_conn **connection)
 {
-    struct kl_socket_shape shape = {.threads = kl_net_listener_threads(door), .lanes = a->n - 1};
+    struct kl_socket_shape shape = {.threads = kl_net_listener_threads(listener), .lanes = a->n - 1};
     struct kl_conn *c;
     ncclResult_t rc = ncclSuccess;
 
-    if (a->disagrees) return crypt_differs(door, a);
+    if (a->disagrees) return crypt_differs(listener, a);
     KL_TRY(kl_conn_create(false, me, shape, &c));
-    for (int i = 0; i < a->n && !rc; i++) rc = attach(c, i, &a->opening[i]);
+    for (int i = 0; i < a->n && !rc; i++) rc = attach(c, i, &a->handshake[i]);
     if (rc)
         kl_conn_free(c);
     else
@@ -125,12 +125,13 @@ static ncclResult_t connection_of(const struct kl_net_listener *door, const stru
     return rc;
 }
 
-ncclResult_t kl_establish_recv(struct kl_net_listener *door, const struct kl_net_end *me, struct kl_conn **connection)
+ncclResult_t kl_establish_recv(struct kl_net_listener *listener, const struct kl_net_end *me,
+                               struct kl_conn **connection)
 {
-    KL_TRY(kl_net_listener_progress(door));
-    struct kl_accepted *a = kl_net_listener_take(door, (unsigned)me->peer, me->id);
-    if (!a) return not_here(door, me);
-    ncclResult_t rc = connection_of(door, me, a, connection);
+    KL_TRY(kl_net_listener_progress(listener));
+    struct kl_accepted *a = kl_net_listener_take(listener, (unsigned)me->peer, me->id);
+    if (!a) return not_here(listener, me);
+    ncclResult_t rc = connection_of(listener, me, a, connection);
     kl_accepted_free(a);
     if (!rc) log_made(*connection);
     return rc;

@@ -8,6 +8,7 @@
 
 ncclResult_t kl_establish_send(int device, const struct kl_net_end *me, const struct kl_net_handle *handle,
                                struct kl_conn **connection);
-ncclResult_t kl_establish_recv(struct kl_net_listener *door, const struct kl_net_end *me, struct kl_conn **connection);
+ncclResult_t kl_establish_recv(struct kl_net_listener *listener, const struct kl_net_end *me,
+                               struct kl_conn **connection);
 
 #endif

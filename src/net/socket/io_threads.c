@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct mover {
+struct io_thread {
     struct kl_io_threads *all;
     struct kl_thread thread;
     int index;
-    int bell;
+    int wakeup_fd;
 };
 
 struct kl_io_threads {
@@ -24,7 +24,7 @@ struct kl_io_threads {
     struct kl_sleeper *sleeper;
     _Atomic bool stop;
     int n; /* that have an eventfd */
-    struct mover mover[KL_SOCKET_MAX_THREADS];
+    struct io_thread io_thread[KL_SOCKET_MAX_THREADS];
 };
 
 /* ---- a thread ---- */
@@ -32,7 +32,7 @@ struct kl_io_threads {
 /* Pairs with the exchange of a thread that goes to sleep: it sees earlier moves, or is woken. */
 static void wake_sleeper(struct kl_sleeper *sleeper)
 {
-    if (kl_swap_acq_rel(&sleeper->asleep, false)) kl_wakeup_signal(sleeper->bell);
+    if (kl_swap_acq_rel(&sleeper->asleep, false)) kl_wakeup_signal(sleeper->wakeup_fd);
 }
 
 /* True: data was moved, or the lane has ended. */
@@ -45,7 +45,7 @@ static bool move(struct kl_socket_lane *l, bool sends, bool *waits)
 }
 
 /* Move own lanes. Those that wait for their sockets are added to `wait`; returns how many. */
-static int move_all(const struct mover *m, struct pollfd *wait)
+static int move_all(const struct io_thread *m, struct pollfd *wait)
 {
     const struct kl_io_threads *all = m->all;
     bool moved = false;
@@ -65,14 +65,14 @@ static int move_all(const struct mover *m, struct pollfd *wait)
 
 static void run(void *arg)
 {
-    const struct mover *m = arg;
-    struct pollfd wait[1 + KL_SOCKET_MAX_LANES] = {{.fd = m->bell, .events = POLLIN}};
+    const struct io_thread *m = arg;
+    struct pollfd wait[1 + KL_SOCKET_MAX_LANES] = {{.fd = m->wakeup_fd, .events = POLLIN}};
 
     while (!kl_load_acquire(&m->all->stop)) {
         int n = 1 + move_all(m, wait + 1);
 
         if (poll(wait, (nfds_t)n, -1) <= 0 || !wait[0].revents) continue;
-        kl_wakeup_clear(m->bell);
+        kl_wakeup_clear(m->wakeup_fd);
     }
 }
 
@@ -80,19 +80,19 @@ static void run(void *arg)
 
 static ncclResult_t start(struct kl_io_threads *all, int i)
 {
-    struct mover *m = &all->mover[i];
+    struct io_thread *m = &all->io_thread[i];
     char name[KL_THREAD_NAME];
 
-    *m = (struct mover){.all = all, .index = i};
-    m->bell = kl_wakeup_open();
-    if (m->bell < 0) return KL_FAIL_ERRNO("cannot start a thread for a connection");
+    *m = (struct io_thread){.all = all, .index = i};
+    m->wakeup_fd = kl_wakeup_open();
+    if (m->wakeup_fd < 0) return KL_FAIL_ERRNO("cannot start a thread for a connection");
     all->n++;
     snprintf(name, sizeof name, "kolo net %d", i);
     return kl_thread_start(&m->thread, name, run, m);
 }
 
 ncclResult_t kl_io_threads_start(struct kl_socket_lane *lanes, const struct kl_socket_shape *shape, bool sends,
-                                 struct kl_sleeper *sleeper, struct kl_io_threads **movers)
+                                 struct kl_sleeper *sleeper, struct kl_io_threads **io_threads)
 {
     struct kl_io_threads *all = calloc(1, sizeof *all);
     ncclResult_t rc = ncclSuccess;
@@ -103,23 +103,23 @@ ncclResult_t kl_io_threads_start(struct kl_socket_lane *lanes, const struct kl_s
     if (rc)
         kl_io_threads_stop(all);
     else
-        *movers = all;
+        *io_threads = all;
     return rc;
 }
 
-void kl_io_threads_wake(const struct kl_io_threads *movers)
+void kl_io_threads_wake(const struct kl_io_threads *io_threads)
 {
-    for (int i = 0; i < movers->n; i++) kl_wakeup_signal(movers->mover[i].bell);
+    for (int i = 0; i < io_threads->n; i++) kl_wakeup_signal(io_threads->io_thread[i].wakeup_fd);
 }
 
-void kl_io_threads_stop(struct kl_io_threads *movers)
+void kl_io_threads_stop(struct kl_io_threads *io_threads)
 {
-    if (!movers) return;
-    kl_store_release(&movers->stop, true);
-    kl_io_threads_wake(movers);
-    for (int i = 0; i < movers->n; i++) {
-        kl_thread_join(&movers->mover[i].thread);
-        close(movers->mover[i].bell);
+    if (!io_threads) return;
+    kl_store_release(&io_threads->stop, true);
+    kl_io_threads_wake(io_threads);
+    for (int i = 0; i < io_threads->n; i++) {
+        kl_thread_join(&io_threads->io_thread[i].thread);
+        close(io_threads->io_thread[i].wakeup_fd);
     }
-    free(movers);
+    free(io_threads);
 }

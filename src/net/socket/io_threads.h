@@ -15,7 +15,7 @@
 
 /** A caller that sleeps until a thread has moved data. */
 struct kl_sleeper {
-    int bell;            /* eventfd that wakes it; -1: it has not slept yet */
+    int wakeup_fd;       /* eventfd that wakes it; -1: it has not slept yet */
     _Atomic bool asleep; /* or about to; the thread that clears it writes the eventfd */
 };
 
@@ -23,12 +23,12 @@ struct kl_io_threads;
 
 /** Start `shape->threads` threads that move `shape->lanes` lanes. */
 ncclResult_t kl_io_threads_start(struct kl_socket_lane *lanes, const struct kl_socket_shape *shape, bool sends,
-                                 struct kl_sleeper *sleeper, struct kl_io_threads **movers);
+                                 struct kl_sleeper *sleeper, struct kl_io_threads **io_threads);
 
 /** Parts were put into lanes: wake the threads. */
-void kl_io_threads_wake(const struct kl_io_threads *movers);
+void kl_io_threads_wake(const struct kl_io_threads *io_threads);
 
 /** Stop and free them; no data moves afterwards. NULL is fine. */
-void kl_io_threads_stop(struct kl_io_threads *movers);
+void kl_io_threads_stop(struct kl_io_threads *io_threads);
 
 #endif

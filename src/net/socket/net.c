@@ -39,12 +39,12 @@ static ncclResult_t listen_on(int device, const struct kl_net_end *me, struct kl
 {
     const struct kl_socket_device *d;
     union kl_address address;
-    struct kl_net_listener *door;
+    struct kl_net_listener *made;
 
     KL_TRY(kl_socket_device_find(device, &d));
-    KL_TRY(kl_net_listener_create(d, me, kl_socket_devices()->params.crypt, &address, &door));
+    KL_TRY(kl_net_listener_create(d, me, kl_socket_devices()->params.crypt, &address, &made));
     kl_session_params_put_handle(&address, handle);
-    *listener = door;
+    *listener = made;
     return ncclSuccess;
 }
 
@@ -99,7 +99,7 @@ static void cancel(void *connection)
     struct kl_conn *c = connection;
     int quiet = kl_error_quiet(1); /* the code that cancels has reported the reason */
 
-    if (!c->attempt)
+    if (!c->connect_request)
         kl_conn_fail(c, ncclInternalError, "the connection of rank %d with rank %d was given up", c->rank, c->peer);
     kl_error_quiet(quiet);
 }

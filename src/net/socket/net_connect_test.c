@@ -143,7 +143,7 @@ static void nobody_there(void **state)
     pair_close(&p);
 }
 
-static void an_attempt_can_be_given_up(void **state)
+static void a_connect_request_can_be_given_up(void **state)
 {
     struct pair p;
     void *recv;
@@ -223,7 +223,7 @@ static int connecting(void)
         T(an_arrival_wakes_once),
         T(silence_has_a_deadline),
         T(nobody_there),
-        T(an_attempt_can_be_given_up),
+        T(a_connect_request_can_be_given_up),
         T(handles_that_are_none),
         T(another_secret_is_refused),
         T(another_rank_is_refused),

@@ -27,8 +27,8 @@ static void open_ends(struct ends *e, int type, enum kl_cipher cipher)
     (void)setsockopt(e->fd[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     e->out.fd = e->fd[0];
     e->in.fd = e->fd[1];
-    kl_cipher_init(&e->out.guard, cipher, &key, "there");
-    kl_cipher_init(&e->in.guard, cipher, &key, "there");
+    kl_cipher_init(&e->out.cipher_state, cipher, &key, "there");
+    kl_cipher_init(&e->in.cipher_state, cipher, &key, "there");
     assert_int_equal(kl_out_init(&e->out), ncclSuccess);
 }
 

@@ -19,7 +19,7 @@ enum {
 
 struct stranger {
     struct stranger *next; /* oldest first */
-    struct kl_socket_handshake opening;
+    struct kl_socket_handshake handshake;
     struct kl_watched watched;
     uint64_t deadline;
 };
@@ -42,7 +42,7 @@ struct kl_net_listener {
 void kl_accepted_free(struct kl_accepted *a)
 {
     if (!a) return;
-    for (int i = 0; i < a->n; i++) kl_socket_handshake_close(&a->opening[i]);
+    for (int i = 0; i < a->n; i++) kl_socket_handshake_close(&a->handshake[i]);
     free(a);
 }
 
@@ -54,17 +54,17 @@ static struct kl_accepted **find(struct kl_net_listener *d, unsigned peer, unsig
     return link;
 }
 
-static struct kl_accepted *arrival_create(const struct kl_hello *from, const struct kl_session_params *terms)
+static struct kl_accepted *arrival_create(const struct kl_hello *from, const struct kl_session_params *params)
 {
-    int n = 1 + (int)terms->lanes;
-    struct kl_accepted *a = kl_inject_calloc(1, sizeof *a + (size_t)n * sizeof a->opening[0]);
+    int n = 1 + (int)params->lanes;
+    struct kl_accepted *a = kl_inject_calloc(1, sizeof *a + (size_t)n * sizeof a->handshake[0]);
 
     if (!a) return NULL;
     a->peer = from->from;
     a->id = from->name;
     a->n = n;
-    memcpy(a->group, terms->group, KL_GROUP);
-    for (int i = 0; i < n; i++) a->opening[i].fd = -1;
+    memcpy(a->group, params->group, KL_GROUP);
+    for (int i = 0; i < n; i++) a->handshake[i].fd = -1;
     return a;
 }
 
@@ -92,12 +92,12 @@ static void keep(struct kl_net_listener *d, struct kl_socket_handshake *o)
     struct kl_accepted *a = accepted_of(d, o);
     unsigned lane = o->theirs.lane;
 
-    if (!a || a->n != 1 + (int)o->theirs.lanes || a->opening[lane].fd >= 0) {
+    if (!a || a->n != 1 + (int)o->theirs.lanes || a->handshake[lane].fd >= 0) {
         kl_socket_handshake_close(o);
         return;
     }
     a->disagrees |= o->theirs.crypt != o->mine.crypt;
-    a->opening[lane] = *o;
+    a->handshake[lane] = *o;
     kl_key_wipe(&o->handshake.key);
     d->arrived |= ++a->here == a->n || a->disagrees;
 }
@@ -117,7 +117,7 @@ struct kl_accepted *kl_net_listener_take(struct kl_net_listener *d, unsigned pee
 
     if (!a || (a->here < a->n && !a->disagrees)) return NULL;
     *link = a->next;
-    if (a->disagrees || !is_deserted(&a->opening[0])) return a;
+    if (a->disagrees || !is_deserted(&a->handshake[0])) return a;
     kl_accepted_free(a);
     return NULL;
 }
@@ -135,23 +135,23 @@ static void log_refusal(const struct kl_socket_handshake *o, const char *why)
 /* True: finished, and kept or closed. */
 static bool progress_handshake(struct kl_net_listener *d, struct stranger *s)
 {
-    switch (kl_socket_handshake_progress(&s->opening)) {
+    switch (kl_socket_handshake_progress(&s->handshake)) {
     case KL_HANDSHAKE_OK:
-        if (s->watched.added) epoll_ctl(d->epoll, EPOLL_CTL_DEL, s->opening.fd, NULL);
-        keep(d, &s->opening);
+        if (s->watched.added) epoll_ctl(d->epoll, EPOLL_CTL_DEL, s->handshake.fd, NULL);
+        keep(d, &s->handshake);
         return true;
     case KL_HANDSHAKE_PENDING:
         if (!kl_deadline_passed(s->deadline)) return false;
-        log_refusal(&s->opening, "it does not finish the handshake");
+        log_refusal(&s->handshake, "it does not finish the handshake");
         break;
     case KL_HANDSHAKE_REFUSED:
-        log_refusal(&s->opening, s->opening.outcome == KL_REFUSED ? "another secret" : "it asks for another rank");
+        log_refusal(&s->handshake, s->handshake.outcome == KL_REFUSED ? "another secret" : "it asks for another rank");
         break;
     case KL_HANDSHAKE_LOST:
-        log_refusal(&s->opening, errno ? "it speaks something else" : "it has closed it");
+        log_refusal(&s->handshake, errno ? "it speaks something else" : "it has closed it");
         break;
     }
-    kl_socket_handshake_close(&s->opening);
+    kl_socket_handshake_close(&s->handshake);
     return true;
 }
 
@@ -174,7 +174,7 @@ static void drop_oldest(struct kl_net_listener *d)
 
     d->oldest = s->next;
     d->nstrangers--;
-    kl_socket_handshake_close(&s->opening);
+    kl_socket_handshake_close(&s->handshake);
     free(s);
 }
 
@@ -186,7 +186,7 @@ static void receive(struct kl_net_listener *d, int fd)
         kl_socket_close(fd);
         return;
     }
-    kl_socket_handshake_host(&s->opening, fd, &d->me, &d->key, d->crypt);
+    kl_socket_handshake_host(&s->handshake, fd, &d->me, &d->key, d->crypt);
     s->deadline = kl_deadline_in_ms(KL_HANDSHAKE_MS);
     while (*last) last = &(*last)->next;
     *last = s;
@@ -211,7 +211,7 @@ ncclResult_t kl_net_listener_progress(struct kl_net_listener *d)
 /* ---- life ---- */
 
 ncclResult_t kl_net_listener_create(const struct kl_socket_device *device, const struct kl_net_end *me, bool crypt,
-                                    union kl_address *address, struct kl_net_listener **door)
+                                    union kl_address *address, struct kl_net_listener **listener)
 {
     struct kl_net_listener *d = kl_inject_calloc(1, sizeof *d);
 
@@ -228,7 +228,7 @@ ncclResult_t kl_net_listener_create(const struct kl_socket_device *device, const
     if (rc)
         kl_net_listener_free(d);
     else
-        *door = d;
+        *listener = d;
     return rc;
 }
 
@@ -247,7 +247,7 @@ ncclResult_t kl_net_listener_watch(struct kl_net_listener *d, int *fd)
     KL_TRY(kl_watch_open(&d->epoll));
     KL_TRY(kl_watch(d->epoll, &d->watched, d->fd, EPOLLIN));
     for (struct stranger *s = d->oldest; s; s = s->next)
-        KL_TRY(kl_watch(d->epoll, &s->watched, s->opening.fd, kl_socket_handshake_events(&s->opening)));
+        KL_TRY(kl_watch(d->epoll, &s->watched, s->handshake.fd, kl_socket_handshake_events(&s->handshake)));
     *fd = d->arrived ? -1 : d->epoll;
     d->arrived = false;
     return ncclSuccess;

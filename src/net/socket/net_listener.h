@@ -23,11 +23,11 @@ struct kl_accepted {
     unsigned char group[KL_GROUP];
     bool disagrees; /* exactly one of sender and listener requires encryption */
     int n, here;
-    struct kl_socket_handshake opening[]; /* missing ones: fd -1 */
+    struct kl_socket_handshake handshake[]; /* missing ones: fd -1 */
 };
 
 ncclResult_t kl_net_listener_create(const struct kl_socket_device *device, const struct kl_net_end *me, bool crypt,
-                                    union kl_address *address, struct kl_net_listener **door);
+                                    union kl_address *address, struct kl_net_listener **listener);
 
 /** Make progress on handshakes. ncclSystemError: the listening socket is broken, or descriptors have run out. */
 ncclResult_t kl_net_listener_progress(struct kl_net_listener *d);

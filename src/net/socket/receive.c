@@ -96,10 +96,10 @@ static enum kl_flow begin(struct kl_conn *c)
     if (!c->headed && !c->first) return KL_FLOW_BLOCKED;
     enum kl_flow flow = get_head(c);
     if (flow) return flow;
-    bool spread = c->head.kind == KL_HEAD_STRIPED;
-    if (!spread && c->head.kind != KL_HEAD_MESSAGE) return KL_FLOW_FORGED;
-    if (spread && (!c->shape.lanes || !c->head.bytes)) return KL_FLOW_FORGED;
-    if (spread && !kl_stripe_has_room(c)) return KL_FLOW_BLOCKED;
+    bool striped = c->head.kind == KL_HEAD_STRIPED;
+    if (!striped && c->head.kind != KL_HEAD_MESSAGE) return KL_FLOW_FORGED;
+    if (striped && (!c->shape.lanes || !c->head.bytes)) return KL_FLOW_FORGED;
+    if (striped && !kl_stripe_has_room(c)) return KL_FLOW_BLOCKED;
     if (!find(c)) {
         wait_for_receive(c);
         return KL_FLOW_BLOCKED;

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-static enum kl_flow hear_alone(struct kl_conn *c)
+static enum kl_flow receive_back_alone(struct kl_conn *c)
 {
     struct kl_head head;
 
@@ -27,15 +27,15 @@ static enum kl_flow hear_alone(struct kl_conn *c)
 
 /* The receiver sends only: that it sends back from now on, or, before it ends the connection, that a message was too
  * large. */
-static enum kl_flow hear(struct kl_conn *c)
+static enum kl_flow receive_back(struct kl_conn *c)
 {
     if (c->opposite) return kl_receive_look(c->opposite);
-    return c->halved ? KL_FLOW_BLOCKED : hear_alone(c);
+    return c->halved ? KL_FLOW_BLOCKED : receive_back_alone(c);
 }
 
 ncclResult_t kl_send_listen(struct kl_conn *c)
 {
-    enum kl_flow heard = c->failed ? KL_FLOW_DONE : hear(c);
+    enum kl_flow heard = c->failed ? KL_FLOW_DONE : receive_back(c);
 
     if (heard && heard != KL_FLOW_BLOCKED) kl_conn_lost(c, heard);
     return kl_conn_report(c);
@@ -45,7 +45,7 @@ ncclResult_t kl_send_listen(struct kl_conn *c)
 static void end(struct kl_conn *c, enum kl_flow flow)
 {
     int err = errno;
-    enum kl_flow heard = flow == KL_FLOW_LOST ? hear(c) : flow;
+    enum kl_flow heard = flow == KL_FLOW_LOST ? receive_back(c) : flow;
 
     if (c->failed) return;
     if (heard != KL_FLOW_FORGED) heard = flow;
@@ -58,8 +58,8 @@ static void begin(struct kl_conn *c, const struct kl_request *r)
 {
     const struct kl_request_message *m = r->message;
 
-    kl_out_begin(&c->lane[0].out, r->spread ? KL_HEAD_STRIPED : KL_HEAD_MESSAGE, m->bytes, m->tag, m->data,
-                 r->spread ? 0 : m->bytes);
+    kl_out_begin(&c->lane[0].out, r->striped ? KL_HEAD_STRIPED : KL_HEAD_MESSAGE, m->bytes, m->tag, m->data,
+                 r->striped ? 0 : m->bytes);
 }
 
 /* As many frames as fit together. */
@@ -133,10 +133,10 @@ ncclResult_t kl_send_post(struct kl_conn *c, const void *data, size_t bytes, int
     }
     r->n = 1;
     r->message[0] = (struct kl_request_message){.data = (void *)(uintptr_t)data, .bytes = bytes, .tag = (uint32_t)tag};
-    r->spread = kl_stripe_wanted(c, bytes);
+    r->striped = kl_stripe_wanted(c, bytes);
     kl_store_relaxed(&r->left, 1);
     kl_conn_append(c, r);
-    if (r->spread) KL_TRY(kl_stripe_put(c, r, r->message[0].data, bytes));
+    if (r->striped) KL_TRY(kl_stripe_put(c, r, r->message[0].data, bytes));
     if (bytes > KL_STREAM_SMALL) kl_send_work(c); /* a small one waits for further messages, or for test */
     *request = r;
     return ncclSuccess;

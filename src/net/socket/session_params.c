@@ -25,7 +25,7 @@ struct kl_key kl_session_params_session_key(const struct kl_handshake *handshake
     return kl_key_derive(&handshake->key, "kolo net session", hellos, sizeof hellos);
 }
 
-/* ---- terms ---- */
+/* ---- session parameters ---- */
 
 static void sign(const unsigned char body[KL_SESSION_PARAMS_BODY], const struct kl_key *session, enum kl_side side,
                  unsigned char proof[KL_PROOF_BYTES])
@@ -34,19 +34,19 @@ static void sign(const unsigned char body[KL_SESSION_PARAMS_BODY], const struct 
                  KL_SESSION_PARAMS_BODY, proof);
 }
 
-void kl_session_params_encode(const struct kl_session_params *terms, const struct kl_key *session, enum kl_side side,
+void kl_session_params_encode(const struct kl_session_params *params, const struct kl_key *session, enum kl_side side,
                               unsigned char wire[KL_SESSION_PARAMS_BYTES])
 {
     struct kl_writer w = kl_writer_on(wire, KL_SESSION_PARAMS_BYTES);
 
     memset(wire, 0, KL_SESSION_PARAMS_BYTES);
     kl_put_u8(&w, VERSION);
-    kl_put_u8(&w, terms->crypt);
-    kl_put_u8(&w, (uint8_t)terms->ciphers);
-    kl_put_u8(&w, terms->both_ways);
-    kl_put_u16(&w, (uint16_t)terms->lane);
-    kl_put_u16(&w, (uint16_t)terms->lanes);
-    kl_put_bytes(&w, terms->group, KL_GROUP);
+    kl_put_u8(&w, params->crypt);
+    kl_put_u8(&w, (uint8_t)params->ciphers);
+    kl_put_u8(&w, params->both_ways);
+    kl_put_u16(&w, (uint16_t)params->lane);
+    kl_put_u16(&w, (uint16_t)params->lanes);
+    kl_put_bytes(&w, params->group, KL_GROUP);
     sign(wire, session, side, wire + KL_SESSION_PARAMS_BODY);
 }
 
@@ -57,7 +57,7 @@ static bool sensible(const struct kl_session_params *t, unsigned version)
 }
 
 bool kl_session_params_decode(const unsigned char wire[KL_SESSION_PARAMS_BYTES], const struct kl_key *session,
-                              enum kl_side side, struct kl_session_params *terms)
+                              enum kl_side side, struct kl_session_params *params)
 {
     struct kl_reader r = kl_reader_on(wire, KL_SESSION_PARAMS_BODY);
     unsigned char right[KL_PROOF_BYTES];
@@ -65,13 +65,13 @@ bool kl_session_params_decode(const unsigned char wire[KL_SESSION_PARAMS_BYTES],
     sign(wire, session, side, right);
     if (!kl_key_proof_equal(wire + KL_SESSION_PARAMS_BODY, right)) return false;
     unsigned version = kl_get_u8(&r);
-    *terms = (struct kl_session_params){.crypt = kl_get_u8(&r) != 0};
-    terms->ciphers = kl_get_u8(&r);
-    terms->both_ways = kl_get_u8(&r) != 0;
-    terms->lane = kl_get_u16(&r);
-    terms->lanes = kl_get_u16(&r);
-    kl_get_bytes(&r, terms->group, KL_GROUP);
-    return sensible(terms, version);
+    *params = (struct kl_session_params){.crypt = kl_get_u8(&r) != 0};
+    params->ciphers = kl_get_u8(&r);
+    params->both_ways = kl_get_u8(&r) != 0;
+    params->lane = kl_get_u16(&r);
+    params->lanes = kl_get_u16(&r);
+    kl_get_bytes(&r, params->group, KL_GROUP);
+    return sensible(params, version);
 }
 
 /* ---- handles: mark, version, address, zeros ---- */

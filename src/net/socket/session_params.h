@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * session_params.h - the terms that the two ends of a connection agree on, sent right behind the proof of bootstrap/handshake.h,
+ * session_params.h - the parameters that the two ends of a connection agree on, sent right behind the proof of bootstrap/handshake.h,
  * and the handle by which the sender finds the listener.
  *
  *      sender                                    listener
  *        hello                             --->
  *                                          <---        hello
- *        proof, terms                      --->
- *                                          <---        answer, terms
+ *        proof, params                     --->
+ *                                          <---        answer, params
  *
- * Both terms are authenticated with the session's key, derived from the communicator's secret and both hellos: they
+ * Both sides' parameters are authenticated with the session's key, derived from the communicator's secret and both hellos: they
  * cannot be forged, nor replayed at another time or on another socket.
  */
 #ifndef KL_NET_SOCKET_SESSION_PARAMS_H
@@ -35,12 +35,12 @@ struct kl_key kl_session_params_handshake_key(const struct kl_key *secret);
 /** The key of a socket, from a handshake with both hellos. */
 struct kl_key kl_session_params_session_key(const struct kl_handshake *handshake);
 
-void kl_session_params_encode(const struct kl_session_params *terms, const struct kl_key *session, enum kl_side side,
+void kl_session_params_encode(const struct kl_session_params *params, const struct kl_key *session, enum kl_side side,
                               unsigned char wire[KL_SESSION_PARAMS_BYTES]);
 
 /** False: not authentic, or not valid in this version. Silent. */
 bool kl_session_params_decode(const unsigned char wire[KL_SESSION_PARAMS_BYTES], const struct kl_key *session,
-                              enum kl_side side, struct kl_session_params *terms);
+                              enum kl_side side, struct kl_session_params *params);
 
 void kl_session_params_put_handle(const union kl_address *address, struct kl_net_handle *handle);
 

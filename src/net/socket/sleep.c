@@ -9,12 +9,12 @@ static ncclResult_t watch_io_threads(struct kl_conn *c)
 {
     struct kl_sleeper *s = &c->sleeper;
 
-    if (s->bell < 0) s->bell = kl_wakeup_open();
-    if (s->bell < 0) return KL_FAIL_ERRNO("cannot watch a connection");
-    kl_wakeup_clear(s->bell); /* of the previous sleep */
+    if (s->wakeup_fd < 0) s->wakeup_fd = kl_wakeup_open();
+    if (s->wakeup_fd < 0) return KL_FAIL_ERRNO("cannot watch a connection");
+    kl_wakeup_clear(s->wakeup_fd); /* of the previous sleep */
     /* Threads that move data from now on wake it; earlier moves are seen. */
     (void)kl_swap_acq_rel(&s->asleep, true);
-    return kl_watch(c->epoll, &c->watched_bell, s->bell, EPOLLIN);
+    return kl_watch(c->epoll, &c->watched_wakeup, s->wakeup_fd, EPOLLIN);
 }
 
 /* Of lane 0: a sender always watches for its receiver's end, unless messages come over the same socket. */
@@ -43,12 +43,12 @@ ncclResult_t kl_conn_sleep_on(struct kl_conn *c, int *fd)
 {
     KL_TRY(kl_watch_open(&c->epoll));
     *fd = c->epoll;
-    if (c->attempt) return kl_conn_request_watch(c->attempt, c->epoll);
+    if (c->connect_request) return kl_conn_request_watch(c->connect_request, c->epoll);
     if (c->shape.threads) KL_TRY(watch_io_threads(c));
     return watch_lanes(c);
 }
 
 ncclResult_t kl_conn_sleep_again(struct kl_conn *c)
 {
-    return c->epoll < 0 || c->attempt ? ncclSuccess : watch_lanes(c);
+    return c->epoll < 0 || c->connect_request ? ncclSuccess : watch_lanes(c);
 }

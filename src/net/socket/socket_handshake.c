@@ -11,10 +11,10 @@
 #include <sys/epoll.h>
 
 void kl_socket_handshake_call(struct kl_socket_handshake *o, int fd, const struct kl_hello *me,
-                              const struct kl_key *key, const struct kl_session_params *terms)
+                              const struct kl_key *key, const struct kl_session_params *params)
 {
     *o = (struct kl_socket_handshake){
-        .side = KL_CALLER, .stage = KL_HANDSHAKE_CONNECTS, .fd = fd, .me = *me, .mine = *terms};
+        .side = KL_CALLER, .stage = KL_HANDSHAKE_CONNECTS, .fd = fd, .me = *me, .mine = *params};
     o->handshake.key = *key;
 }
 
@@ -44,9 +44,9 @@ static bool say(const struct kl_socket_handshake *o, const void *bytes, size_t n
 }
 
 /* Read until `whole` bytes of the current message are here. */
-static enum kl_socket_handshake_result hear(struct kl_socket_handshake *o, size_t whole)
+static enum kl_socket_handshake_result receive(struct kl_socket_handshake *o, size_t whole)
 {
-    enum kl_io io = kl_handshake_hear(o->fd, o->in, &o->have, whole);
+    enum kl_io io = kl_handshake_receive(o->fd, o->in, &o->have, whole);
 
     return !io ? KL_HANDSHAKE_OK : io == KL_IO_TIMEOUT ? KL_HANDSHAKE_PENDING : KL_HANDSHAKE_LOST;
 }
@@ -80,7 +80,7 @@ static enum kl_socket_handshake_result connected(struct kl_socket_handshake *o)
 static enum kl_socket_handshake_result greeted(struct kl_socket_handshake *o)
 {
     unsigned char said[KL_PROOF_BYTES + KL_SESSION_PARAMS_BYTES];
-    enum kl_socket_handshake_result heard = hear(o, KL_HELLO_BYTES);
+    enum kl_socket_handshake_result heard = receive(o, KL_HELLO_BYTES);
 
     if (heard) return heard;
     if (!kl_hello_plausible(o->in)) return not_ours();
@@ -94,15 +94,15 @@ static enum kl_socket_handshake_result greeted(struct kl_socket_handshake *o)
     return KL_HANDSHAKE_OK;
 }
 
-/* The answer is complete, and after an admission the terms. */
+/* The answer is complete, and after an admission the parameters. */
 static enum kl_socket_handshake_result answered(struct kl_socket_handshake *o)
 {
-    enum kl_socket_handshake_result heard = hear(o, KL_ANSWER_BYTES);
+    enum kl_socket_handshake_result heard = receive(o, KL_ANSWER_BYTES);
 
     if (heard) return heard;
     if (!kl_handshake_answered(&o->handshake, o->in, &o->outcome)) o->outcome = KL_REFUSED;
     if (o->outcome != KL_ADMITTED) return KL_HANDSHAKE_REFUSED;
-    heard = hear(o, sizeof o->in);
+    heard = receive(o, sizeof o->in);
     if (heard) return heard;
     struct kl_key session = kl_session_params_session_key(&o->handshake);
     bool right = kl_session_params_decode(o->in + KL_ANSWER_BYTES, &session, KL_HOST, &o->theirs);
@@ -116,7 +116,7 @@ static enum kl_socket_handshake_result answered(struct kl_socket_handshake *o)
 
 static enum kl_socket_handshake_result greet(struct kl_socket_handshake *o)
 {
-    enum kl_socket_handshake_result heard = hear(o, KL_HELLO_BYTES);
+    enum kl_socket_handshake_result heard = receive(o, KL_HELLO_BYTES);
 
     if (heard) return heard;
     if (!kl_hello_plausible(o->in)) return not_ours();
@@ -161,13 +161,13 @@ static enum kl_socket_handshake_result admit(struct kl_socket_handshake *o)
 
 static enum kl_socket_handshake_result judge(struct kl_socket_handshake *o)
 {
-    enum kl_socket_handshake_result heard = hear(o, KL_PROOF_BYTES);
+    enum kl_socket_handshake_result heard = receive(o, KL_PROOF_BYTES);
 
     if (heard) return heard;
     if (!kl_handshake_proved(&o->handshake, o->in)) return refuse(o, KL_REFUSED);
     enum kl_handshake_outcome outcome = kl_handshake_judge(&o->handshake);
     if (outcome != KL_ADMITTED) return refuse(o, outcome);
-    heard = hear(o, KL_PROOF_BYTES + KL_SESSION_PARAMS_BYTES);
+    heard = receive(o, KL_PROOF_BYTES + KL_SESSION_PARAMS_BYTES);
     return heard ? heard : admit(o);
 }
 

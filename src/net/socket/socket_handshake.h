@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * socket_handshake.h - the handshake on a new socket: both ends prove themselves and exchange terms, without blocking.
+ * socket_handshake.h - the handshake on a new socket: both ends prove themselves and exchange parameters, without blocking.
  *
  * It reads no byte beyond the handshake; later bytes are left to the owner of the socket.
  *
@@ -39,7 +39,7 @@ struct kl_socket_handshake {
 
 /** Begin as the sender, on a socket whose connect has begun; or as the listener, on an accepted one. */
 void kl_socket_handshake_call(struct kl_socket_handshake *o, int fd, const struct kl_hello *me,
-                              const struct kl_key *key, const struct kl_session_params *terms);
+                              const struct kl_key *key, const struct kl_session_params *params);
 void kl_socket_handshake_host(struct kl_socket_handshake *o, int fd, const struct kl_hello *me,
                               const struct kl_key *key, bool crypt);
 

@@ -27,7 +27,7 @@ static enum kl_flow flow_of_errno(void)
 ncclResult_t kl_out_init(struct kl_out *out)
 {
     out->box = out->plain;
-    if (!out->guard.cipher) return ncclSuccess;
+    if (!out->cipher_state.cipher) return ncclSuccess;
     out->box = malloc(KL_STREAM_BOX);
     return out->box ? ncclSuccess : KL_NOMEM("a connection's box");
 }
@@ -56,12 +56,12 @@ static void fill_box(struct kl_out *out)
 {
     size_t bytes = least(out->left, KL_CIPHER_RECORD);
 
-    if (!bytes || (!out->guard.cipher && bytes > KL_STREAM_SMALL)) return;
-    if (out->guard.cipher)
-        kl_cipher_seal_record(&out->guard, out->data, bytes, out->box + out->box_bytes);
+    if (!bytes || (!out->cipher_state.cipher && bytes > KL_STREAM_SMALL)) return;
+    if (out->cipher_state.cipher)
+        kl_cipher_seal_record(&out->cipher_state, out->data, bytes, out->box + out->box_bytes);
     else
         memcpy(out->box + out->box_bytes, out->data, bytes);
-    out->box_bytes += bytes + (out->guard.cipher ? KL_CIPHER_TAG : 0);
+    out->box_bytes += bytes + (out->cipher_state.cipher ? KL_CIPHER_TAG : 0);
     out->data += bytes;
     out->left -= bytes;
 }
@@ -79,7 +79,7 @@ void kl_out_begin(struct kl_out *out, enum kl_head_kind kind, uint64_t bytes_tol
 
     kl_head_encode(&head, plain);
     if (!out->busy) out->box_at = out->box_bytes = 0;
-    kl_cipher_seal_head(&out->guard, plain, out->box + out->box_bytes);
+    kl_cipher_seal_head(&out->cipher_state, plain, out->box + out->box_bytes);
     out->box_bytes += KL_CIPHER_SEALED_HEAD;
     out->data = data;
     out->left = bytes;
@@ -104,7 +104,7 @@ static ssize_t send_some(const struct kl_out *out)
                             {.iov_base = (void *)(uintptr_t)out->data, .iov_len = least(out->left, MOST)}};
     struct msghdr message = {.msg_iov = part, .msg_iovlen = 2};
 
-    if (out->guard.cipher || !out->left)
+    if (out->cipher_state.cipher || !out->left)
         return kl_inject_send(out->fd, part[0].iov_base, part[0].iov_len, MSG_NOSIGNAL | MSG_DONTWAIT);
     return kl_inject_sendmsg(out->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -119,7 +119,7 @@ enum kl_flow kl_out_move(struct kl_out *out)
         sent(out, (size_t)n);
         if (out->box_at < out->box_bytes) continue;
         out->box_at = out->box_bytes = 0;
-        if (out->guard.cipher) fill_box(out);
+        if (out->cipher_state.cipher) fill_box(out);
         out->busy = out->box_bytes || out->left;
     }
     return KL_FLOW_DONE;
@@ -166,7 +166,7 @@ enum kl_flow kl_in_head(struct kl_in *in, struct kl_head *head)
     enum kl_flow flow = fill_stage(in);
 
     if (flow) return flow;
-    if (!kl_cipher_open_head(&in->guard, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
+    if (!kl_cipher_open_head(&in->cipher_state, in->stage + in->stage_at, plain)) return KL_FLOW_FORGED;
     if (!kl_head_decode(plain, head) || head->sequence != in->sequence) return KL_FLOW_FORGED;
     in->sequence++;
     in->stage_at += KL_CIPHER_SEALED_HEAD;
@@ -195,7 +195,7 @@ static void places_of(struct kl_in *in, unsigned char *data, size_t bytes, size_
 /* Read `bytes` to `data` and, if encrypted, a tag. `last`: a head follows on the wire. */
 static enum kl_flow read_record(struct kl_in *in, unsigned char *data, size_t bytes, bool last)
 {
-    size_t tag = in->guard.cipher ? KL_CIPHER_TAG : 0;
+    size_t tag = in->cipher_state.cipher ? KL_CIPHER_TAG : 0;
     struct iovec place[3];
 
     places_of(in, data, bytes, tag, place);
@@ -224,7 +224,7 @@ static enum kl_flow read_encrypted(struct kl_in *in, unsigned char *data, size_t
         enum kl_flow flow = read_record(in, data + in->done, record, in->done + record == bytes);
 
         if (flow) return flow;
-        if (!kl_cipher_open_record(&in->guard, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
+        if (!kl_cipher_open_record(&in->cipher_state, data + in->done, record, in->tag)) return KL_FLOW_FORGED;
         in->done += record;
         in->have = 0;
     }
@@ -234,5 +234,5 @@ static enum kl_flow read_encrypted(struct kl_in *in, unsigned char *data, size_t
 enum kl_flow kl_in_data(struct kl_in *in, void *data, size_t bytes)
 {
     if (!bytes) return KL_FLOW_DONE;
-    return in->guard.cipher ? read_encrypted(in, data, bytes) : read_record(in, data, bytes, true);
+    return in->cipher_state.cipher ? read_encrypted(in, data, bytes) : read_record(in, data, bytes, true);
 }

@@ -36,7 +36,7 @@ enum kl_flow {
 /** Zeroed but for `fd`, then kl_out_init. */
 struct kl_out {
     int fd;
-    struct kl_cipher_state guard;
+    struct kl_cipher_state cipher_state;
     uint64_t sequence; /* of the next frame */
     bool busy;         /* frames have begun */
     const unsigned char *data;
@@ -48,7 +48,7 @@ struct kl_out {
 
 struct kl_in {
     int fd;
-    struct kl_cipher_state guard;
+    struct kl_cipher_state cipher_state;
     uint64_t sequence;
     size_t have; /* bytes of the current record, or of plain data, with its tag */
     size_t done; /* bytes of the current data that are opened */
@@ -57,7 +57,7 @@ struct kl_in {
     unsigned char stage[KL_STREAM_STAGE];
 };
 
-/** ncclSystemError: no memory for the box. The guard is set up, `fd` a connected socket. */
+/** ncclSystemError: no memory for the box. The cipher state is set up, `fd` a connected socket. */
 ncclResult_t kl_out_init(struct kl_out *out);
 void kl_out_fini(struct kl_out *out);
 

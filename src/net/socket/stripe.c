@@ -30,16 +30,16 @@ static size_t part_bytes(const struct kl_conn *c, size_t bytes)
     return each < KL_PART_LEAST ? KL_PART_LEAST : each;
 }
 
-static ncclResult_t wake_movers(struct kl_conn *c)
+static ncclResult_t wake_io_threads(struct kl_conn *c)
 {
     const struct kl_socket_shape *shape = &c->shape;
 
     if (!shape->threads) return ncclSuccess;
-    if (c->movers) {
-        kl_io_threads_wake(c->movers);
+    if (c->io_threads) {
+        kl_io_threads_wake(c->io_threads);
         return ncclSuccess;
     }
-    ncclResult_t rc = kl_io_threads_start(c->lane + 1, shape, c->sends, &c->sleeper, &c->movers);
+    ncclResult_t rc = kl_io_threads_start(c->lane + 1, shape, c->sends, &c->sleeper, &c->io_threads);
     return rc ? kl_conn_fail(c, rc, "%s", kl_error_text()) : ncclSuccess;
 }
 
@@ -55,7 +55,7 @@ ncclResult_t kl_stripe_put(struct kl_conn *c, struct kl_request *r, void *data, 
         c->turn = (c->turn + 1) % c->shape.lanes;
         part.data = (unsigned char *)part.data + part.bytes;
     }
-    return wake_movers(c);
+    return wake_io_threads(c);
 }
 
 enum kl_flow kl_stripe_progress(struct kl_conn *c)

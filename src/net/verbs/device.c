@@ -292,14 +292,14 @@ ncclResult_t kl_verbs_device_gid(const struct kl_verbs_device *d, const union kl
                                  const union kl_address *far, struct kl_verbs_gid *gid)
 {
     const struct kl_verbs_params *p = &process.params;
-    const struct kl_verbs_gid_wish wish = {
+    const struct kl_verbs_gid_constraints constraints = {
         .version = (int)p->roce_version, .family = p->family, .near = *near, .far = *far};
     struct kl_verbs_gid gids[KL_VERBS_GIDS];
     int n = read_gids(d, gids);
 
     if (d->attr.link_layer == KL_IBV_LINK_INFINIBAND) return wanted_gid(d, gids, n, 0, gid);
     if (p->gid_index >= 0) return wanted_gid(d, gids, n, (int)p->gid_index, gid);
-    const struct kl_verbs_gid *best = kl_verbs_gid_choose(gids, n, &wish);
+    const struct kl_verbs_gid *best = kl_verbs_gid_choose(gids, n, &constraints);
     if (!best)
         return KL_FAIL(ncclSystemError, "%s port %d has no GID; give its network interface an address (ip addr)",
                        d->name, d->port);

@@ -17,22 +17,22 @@
 
 enum { CONTROL_DEVICE = 0 };
 
-/* In order. The listener's end begins with AWAITS_TERMS. */
-enum stage { DIALS, AWAITS_TERMS, AWAITS_READY };
+/* In order. The listener's end begins with AWAITS_PARAMS. */
+enum stage { DIALS, AWAITS_PARAMS, AWAITS_READY };
 
-struct kl_verbs_attempt {
+struct kl_verbs_conn_request {
     enum stage stage;
     struct kl_verbs_link *link;
     struct kl_conn_request *dial; /* sender: until the TCP connection is there */
     struct kl_watched watched;
     int epoll;
-    struct kl_verbs_attempt *next; /* of the listener */
+    struct kl_verbs_conn_request *next; /* of the listener */
 };
 
 struct kl_verbs_listener {
     struct kl_verbs_device *device;
-    struct kl_net_listener *door;
-    struct kl_verbs_attempt *attempts;
+    struct kl_net_listener *control;
+    struct kl_verbs_conn_request *conn_requests;
     int epoll;
     struct kl_watched watched;
 };
@@ -54,25 +54,25 @@ static bool get_handle(const struct kl_net_handle *handle, union kl_address *add
            !kl_address_is_none(address) && kl_address_port(address);
 }
 
-/* ---- attempts ---- */
+/* ---- connect requests ---- */
 
-static ncclResult_t attempt_create(struct kl_verbs_device *d, const struct kl_net_end *me, enum kl_side side,
-                                   struct kl_verbs_attempt **attempt)
+static ncclResult_t conn_request_create(struct kl_verbs_device *d, const struct kl_net_end *me, enum kl_side side,
+                                        struct kl_verbs_conn_request **conn_request)
 {
-    struct kl_verbs_attempt *a = kl_inject_calloc(1, sizeof *a);
+    struct kl_verbs_conn_request *a = kl_inject_calloc(1, sizeof *a);
 
-    if (!a) return KL_NOMEM("an attempt to connect");
-    a->stage = side == KL_CALLER ? DIALS : AWAITS_TERMS;
+    if (!a) return KL_NOMEM("a connect request");
+    a->stage = side == KL_CALLER ? DIALS : AWAITS_PARAMS;
     a->epoll = -1;
     ncclResult_t rc = kl_verbs_link_create(d, me, side, &a->link);
     if (rc)
         free(a);
     else
-        *attempt = a;
+        *conn_request = a;
     return rc;
 }
 
-void kl_verbs_attempt_free(struct kl_verbs_attempt *a)
+void kl_verbs_conn_request_free(struct kl_verbs_conn_request *a)
 {
     if (!a) return;
     kl_conn_request_free(a->dial);
@@ -81,8 +81,8 @@ void kl_verbs_attempt_free(struct kl_verbs_attempt *a)
     free(a);
 }
 
-/* The peer learns why it waits in vain. */
-static ncclResult_t give_up(struct kl_verbs_attempt *a, ncclResult_t rc)
+/* The peer learns why its connection fails. */
+static ncclResult_t give_up(struct kl_verbs_conn_request *a, ncclResult_t rc)
 {
     struct kl_verbs_record r = {.type = KL_VERBS_FAILED};
 
@@ -91,13 +91,13 @@ static ncclResult_t give_up(struct kl_verbs_attempt *a, ncclResult_t rc)
     return rc;
 }
 
-static ncclResult_t in_time(const struct kl_verbs_attempt *a, const struct kl_net_end *me)
+static ncclResult_t in_time(const struct kl_verbs_conn_request *a, const struct kl_net_end *me)
 {
     const struct kl_verbs_link *l = a->link;
 
     if (!kl_deadline_passed(me->deadline)) return ncclInProgress;
     return KL_FAIL(ncclRemoteError, "rank %d has no RDMA connection with rank %d at %s in time: it waited for %s",
-                   l->rank, l->peer, l->where, a->stage == AWAITS_READY ? "its last word" : "its terms");
+                   l->rank, l->peer, l->where, a->stage == AWAITS_READY ? "its last word" : "its parameters");
 }
 
 /* ---- the TCP connection ---- */
@@ -137,7 +137,7 @@ static ncclResult_t choose_gid(struct kl_verbs_link *l)
 
 static void tell(struct kl_verbs_link *l, enum kl_verbs_record_type type)
 {
-    const struct kl_verbs_record r = {.type = type, .terms = l->mine};
+    const struct kl_verbs_record r = {.type = type, .params = l->mine};
 
     kl_verbs_link_tell(l, &r);
 }
@@ -156,11 +156,11 @@ static ncclResult_t check_record(const struct kl_verbs_link *l, const struct kl_
 }
 
 /* ncclInProgress: it is not here. */
-static ncclResult_t hear(struct kl_verbs_link *l, enum kl_verbs_record_type wanted, struct kl_verbs_record *r)
+static ncclResult_t receive(struct kl_verbs_link *l, enum kl_verbs_record_type wanted, struct kl_verbs_record *r)
 {
     bool ended;
 
-    if (kl_verbs_link_hear(l, r, &ended)) return check_record(l, r, wanted);
+    if (kl_verbs_link_receive(l, r, &ended)) return check_record(l, r, wanted);
     if (!ended) return ncclInProgress;
     return KL_FAIL(ncclRemoteError, "rank %d cannot connect with rank %d at %s: it has closed the connection", l->rank,
                    l->peer, l->where);
@@ -171,7 +171,7 @@ static int fewer(int a, int b)
     return a < b ? a : b;
 }
 
-static ncclResult_t dial(struct kl_verbs_attempt *a, const struct kl_net_end *me)
+static ncclResult_t dial(struct kl_verbs_conn_request *a, const struct kl_net_end *me)
 {
     struct kl_verbs_link *l = a->link;
     ncclResult_t rc = kl_conn_request_progress(a->dial);
@@ -180,46 +180,46 @@ static ncclResult_t dial(struct kl_verbs_attempt *a, const struct kl_net_end *me
     attach(l, kl_conn_request_handshake(a->dial, 0));
     kl_conn_request_free(a->dial);
     a->dial = NULL;
-    a->stage = AWAITS_TERMS;
+    a->stage = AWAITS_PARAMS;
     KL_TRY(choose_gid(l));
     KL_TRY(kl_verbs_queues_create(l, (int)kl_verbs_settings()->qps));
     l->mine.both_ways = me->both_ways;
-    tell(l, KL_VERBS_TERMS);
+    tell(l, KL_VERBS_PARAMS);
     return ncclSuccess;
 }
 
-/* The sender has the listener's terms, and is ready when its queue pairs are. */
+/* The sender has the listener's parameters, and is ready when its queue pairs are. */
 static ncclResult_t conclude(struct kl_verbs_link *l)
 {
     struct kl_verbs_record r;
-    ncclResult_t rc = hear(l, KL_VERBS_TERMS, &r);
+    ncclResult_t rc = receive(l, KL_VERBS_PARAMS, &r);
 
     if (rc) return rc;
-    l->theirs = r.terms;
+    l->theirs = r.params;
     KL_TRY(kl_verbs_queues_connect(l));
     l->both_ways = l->mine.both_ways && l->theirs.both_ways;
     tell(l, KL_VERBS_READY);
     return ncclSuccess;
 }
 
-static ncclResult_t answer(struct kl_verbs_attempt *a)
+static ncclResult_t answer(struct kl_verbs_conn_request *a)
 {
     struct kl_verbs_link *l = a->link;
     struct kl_verbs_record r;
-    ncclResult_t rc = hear(l, KL_VERBS_TERMS, &r);
+    ncclResult_t rc = receive(l, KL_VERBS_PARAMS, &r);
 
     if (rc) return rc;
-    l->theirs = r.terms;
+    l->theirs = r.params;
     KL_TRY(choose_gid(l));
     KL_TRY(kl_verbs_queues_create(l, fewer((int)kl_verbs_settings()->qps, l->theirs.qps)));
     KL_TRY(kl_verbs_queues_connect(l));
     l->both_ways = l->mine.both_ways = l->theirs.both_ways;
-    tell(l, KL_VERBS_TERMS);
+    tell(l, KL_VERBS_PARAMS);
     a->stage = AWAITS_READY;
     return ncclSuccess;
 }
 
-static ncclResult_t step(struct kl_verbs_attempt *a, const struct kl_net_end *me)
+static ncclResult_t step(struct kl_verbs_conn_request *a, const struct kl_net_end *me)
 {
     struct kl_verbs_record r;
     ncclResult_t rc = ncclSuccess;
@@ -227,11 +227,11 @@ static ncclResult_t step(struct kl_verbs_attempt *a, const struct kl_net_end *me
     if (a->stage == DIALS) rc = dial(a, me);
     if (rc) return rc;
     if (a->link->side == KL_CALLER) return conclude(a->link);
-    if (a->stage == AWAITS_TERMS) rc = answer(a);
-    return rc ? rc : hear(a->link, KL_VERBS_READY, &r);
+    if (a->stage == AWAITS_PARAMS) rc = answer(a);
+    return rc ? rc : receive(a->link, KL_VERBS_READY, &r);
 }
 
-static ncclResult_t progress(struct kl_verbs_attempt *a, const struct kl_net_end *me)
+static ncclResult_t progress(struct kl_verbs_conn_request *a, const struct kl_net_end *me)
 {
     ncclResult_t rc = step(a, me);
 
@@ -240,7 +240,7 @@ static ncclResult_t progress(struct kl_verbs_attempt *a, const struct kl_net_end
 }
 
 /* The link is open: give it to `end`. */
-static void finish(struct kl_verbs_attempt *a, struct kl_verbs_end *end)
+static void finish(struct kl_verbs_conn_request *a, struct kl_verbs_end *end)
 {
     struct kl_verbs_link *l = a->link;
     char text[KL_VERBS_GID_TEXT];
@@ -252,7 +252,7 @@ static void finish(struct kl_verbs_attempt *a, struct kl_verbs_end *end)
             end->sends ? "sends to" : "receives from", l->peer, l->where, l->device->name,
             kl_verbs_gid_format(&l->gid, text), kl_verbs_mtu_bytes(fewer(l->mine.mtu, l->theirs.mtu)), l->nqueues,
             l->nqueues > 1 ? "s" : "");
-    kl_verbs_attempt_free(a);
+    kl_verbs_conn_request_free(a);
 }
 
 /* ---- sender ---- */
@@ -269,8 +269,8 @@ static ncclResult_t begin(struct kl_verbs_device *d, const struct kl_net_end *me
                        me->peer);
     if (kl_address_is_link_local(&plan.address))
         plan.address.v6.sin6_scope_id = if_nametoindex(all->device[CONTROL_DEVICE].netif.name);
-    KL_TRY(attempt_create(d, me, KL_CALLER, &end->attempt));
-    return kl_conn_request_create(&plan, &end->attempt->dial);
+    KL_TRY(conn_request_create(d, me, KL_CALLER, &end->conn_request));
+    return kl_conn_request_create(&plan, &end->conn_request->dial);
 }
 
 ncclResult_t kl_verbs_connect(struct kl_verbs_device *d, const struct kl_net_end *me,
@@ -282,20 +282,20 @@ ncclResult_t kl_verbs_connect(struct kl_verbs_device *d, const struct kl_net_end
         KL_TRY(kl_verbs_end_create(NULL, true, end));
         rc = begin(d, me, handle, *end);
     }
-    if (!rc) rc = progress((*end)->attempt, me);
+    if (!rc) rc = progress((*end)->conn_request, me);
     if (rc == ncclInProgress) return rc;
     if (!rc) {
-        finish((*end)->attempt, *end);
-        (*end)->attempt = NULL;
+        finish((*end)->conn_request, *end);
+        (*end)->conn_request = NULL;
         return ncclSuccess;
     }
-    kl_verbs_attempt_free((*end)->attempt);
+    kl_verbs_conn_request_free((*end)->conn_request);
     free(*end);
     *end = NULL;
     return rc;
 }
 
-ncclResult_t kl_verbs_attempt_sleep_on(struct kl_verbs_attempt *a, int *fd)
+ncclResult_t kl_verbs_conn_request_sleep_on(struct kl_verbs_conn_request *a, int *fd)
 {
     KL_TRY(kl_watch_open(&a->epoll));
     *fd = a->epoll;
@@ -316,7 +316,7 @@ ncclResult_t kl_verbs_listen(struct kl_verbs_device *d, const struct kl_net_end 
     l->device = d;
     l->epoll = -1;
     ncclResult_t rc = kl_socket_device_find(CONTROL_DEVICE, &control);
-    if (!rc) rc = kl_net_listener_create(control, me, false, &address, &l->door);
+    if (!rc) rc = kl_net_listener_create(control, me, false, &address, &l->control);
     if (rc) {
         free(l);
         return rc;
@@ -326,26 +326,26 @@ ncclResult_t kl_verbs_listen(struct kl_verbs_device *d, const struct kl_net_end 
     return ncclSuccess;
 }
 
-static struct kl_verbs_attempt **find(struct kl_verbs_listener *l, const struct kl_net_end *me)
+static struct kl_verbs_conn_request **find(struct kl_verbs_listener *l, const struct kl_net_end *me)
 {
-    struct kl_verbs_attempt **a = &l->attempts;
+    struct kl_verbs_conn_request **a = &l->conn_requests;
 
     while (*a && ((*a)->link->peer != me->peer || (*a)->link->id != me->id)) a = &(*a)->next;
     return a;
 }
 
-static void forget(struct kl_verbs_attempt **at)
+static void forget(struct kl_verbs_conn_request **at)
 {
-    struct kl_verbs_attempt *a = *at;
+    struct kl_verbs_conn_request *a = *at;
 
     *at = a->next;
-    kl_verbs_attempt_free(a);
+    kl_verbs_conn_request_free(a);
 }
 
-/* A TCP connection of this peer has come: begin, instead of an earlier attempt that it has given up. */
+/* A TCP connection of this peer has come: begin, instead of an earlier request that it has given up. */
 static ncclResult_t welcome(struct kl_verbs_listener *l, const struct kl_net_end *me, struct kl_accepted *accepted)
 {
-    struct kl_verbs_attempt **at = find(l, me), *a;
+    struct kl_verbs_conn_request **at = find(l, me), *a;
 
     if (*at) forget(at);
     if (accepted->n != 1 || accepted->disagrees)
@@ -353,10 +353,10 @@ static ncclResult_t welcome(struct kl_verbs_listener *l, const struct kl_net_end
                        "rank %d cannot accept rank %d: it uses another network, or KOLO_NET_CRYPT; set NCCL_NET and "
                        "KOLO_NET_CRYPT alike on all ranks",
                        me->rank, me->peer);
-    KL_TRY(attempt_create(l->device, me, KL_HOST, &a));
-    attach(a->link, &accepted->opening[0]);
-    a->next = l->attempts;
-    l->attempts = a;
+    KL_TRY(conn_request_create(l->device, me, KL_HOST, &a));
+    attach(a->link, &accepted->handshake[0]);
+    a->next = l->conn_requests;
+    l->conn_requests = a;
     return ncclSuccess;
 }
 
@@ -370,8 +370,8 @@ static ncclResult_t not_here(const struct kl_net_end *me)
 
 static ncclResult_t take(struct kl_verbs_listener *l, const struct kl_net_end *me)
 {
-    KL_TRY(kl_net_listener_progress(l->door));
-    struct kl_accepted *accepted = kl_net_listener_take(l->door, (unsigned)me->peer, me->id);
+    KL_TRY(kl_net_listener_progress(l->control));
+    struct kl_accepted *accepted = kl_net_listener_take(l->control, (unsigned)me->peer, me->id);
     if (!accepted) return ncclSuccess;
     ncclResult_t rc = welcome(l, me, accepted);
     kl_accepted_free(accepted);
@@ -384,7 +384,7 @@ ncclResult_t kl_verbs_accept(struct kl_verbs_listener *l, const struct kl_net_en
 
     *end = NULL;
     KL_TRY(take(l, me));
-    struct kl_verbs_attempt **at = find(l, me), *a = *at;
+    struct kl_verbs_conn_request **at = find(l, me), *a = *at;
     if (!a) return not_here(me);
     ncclResult_t rc = progress(a, me);
     if (rc == ncclInProgress) return rc;
@@ -401,22 +401,22 @@ ncclResult_t kl_verbs_accept(struct kl_verbs_listener *l, const struct kl_net_en
 
 ncclResult_t kl_verbs_listener_sleep_on(struct kl_verbs_listener *l, int *fd)
 {
-    int door;
+    int control_fd;
 
     KL_TRY(kl_watch_open(&l->epoll));
-    KL_TRY(kl_net_listener_watch(l->door, &door));
-    if (door >= 0) KL_TRY(kl_watch(l->epoll, &l->watched, door, EPOLLIN));
-    for (struct kl_verbs_attempt *a = l->attempts; a; a = a->next)
+    KL_TRY(kl_net_listener_watch(l->control, &control_fd));
+    if (control_fd >= 0) KL_TRY(kl_watch(l->epoll, &l->watched, control_fd, EPOLLIN));
+    for (struct kl_verbs_conn_request *a = l->conn_requests; a; a = a->next)
         KL_TRY(kl_watch(l->epoll, &a->watched, a->link->fd, EPOLLIN));
-    *fd = door < 0 ? -1 : l->epoll;
+    *fd = control_fd < 0 ? -1 : l->epoll;
     return ncclSuccess;
 }
 
 void kl_verbs_listener_free(struct kl_verbs_listener *l)
 {
     if (!l) return;
-    while (l->attempts) forget(&l->attempts);
-    kl_net_listener_free(l->door);
+    while (l->conn_requests) forget(&l->conn_requests);
+    kl_net_listener_free(l->control);
     if (l->epoll >= 0) close(l->epoll);
     free(l);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * establish.h - the making of RDMA connections: over TCP connections whose ends have proved that they belong to the
- * communicator, they exchange their terms (record.h).
+ * communicator, they exchange their parameters (record.h).
  *
  * Threads:  one at a time.
  */
@@ -21,10 +21,10 @@ void kl_verbs_listener_free(struct kl_verbs_listener *listener);
 ncclResult_t kl_verbs_accept(struct kl_verbs_listener *listener, const struct kl_net_end *me,
                              struct kl_verbs_end **end);
 
-/** As connect of net.h: `*end` has an attempt until it has a link. */
+/** As connect of net.h: `*end` has a connect request until it has a link. */
 ncclResult_t kl_verbs_connect(struct kl_verbs_device *d, const struct kl_net_end *me,
                               const struct kl_net_handle *handle, struct kl_verbs_end **end);
-ncclResult_t kl_verbs_attempt_sleep_on(struct kl_verbs_attempt *a, int *fd);
-void kl_verbs_attempt_free(struct kl_verbs_attempt *a);
+ncclResult_t kl_verbs_conn_request_sleep_on(struct kl_verbs_conn_request *a, int *fd);
+void kl_verbs_conn_request_free(struct kl_verbs_conn_request *a);
 
 #endif

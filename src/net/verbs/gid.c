@@ -57,34 +57,34 @@ static bool is_address(const union kl_ibv_gid *gid, const union kl_address *addr
 }
 
 /* The larger the better. */
-static int rank_of(const struct kl_verbs_gid *g, const struct kl_verbs_gid_wish *wish)
+static int rank_of(const struct kl_verbs_gid *g, const struct kl_verbs_gid_constraints *constraints)
 {
     enum { LINK_LOCAL = 1, OTHER_FAMILY, ROUTABLE, SUBNET, NEAR, VERSION = 10 };
     int family = is_ipv4(&g->gid) ? KL_VERBS_IPV4 : KL_VERBS_IPV6;
-    int version = g->version == wish->version ? 2 * VERSION : g->version ? 0 : VERSION;
+    int version = g->version == constraints->version ? 2 * VERSION : g->version ? 0 : VERSION;
 
-    if (is_address(&g->gid, &wish->near)) return version + NEAR;
-    if (is_in_subnet_of(&g->gid, &wish->far)) return version + SUBNET;
+    if (is_address(&g->gid, &constraints->near)) return version + NEAR;
+    if (is_in_subnet_of(&g->gid, &constraints->far)) return version + SUBNET;
     if (is_link_local(&g->gid)) return version + LINK_LOCAL;
-    return version + (family == wish->family ? ROUTABLE : OTHER_FAMILY);
+    return version + (family == constraints->family ? ROUTABLE : OTHER_FAMILY);
 }
 
 /* Of two with equal addresses and unknown versions, cards have version 2 in the later one. */
 static bool is_better(const struct kl_verbs_gid *a, const struct kl_verbs_gid *than,
-                      const struct kl_verbs_gid_wish *wish)
+                      const struct kl_verbs_gid_constraints *constraints)
 {
-    int one = rank_of(a, wish), other = rank_of(than, wish);
+    int one = rank_of(a, constraints), other = rank_of(than, constraints);
 
     return one > other || (one == other && !a->version);
 }
 
 const struct kl_verbs_gid *kl_verbs_gid_choose(const struct kl_verbs_gid *gids, int n,
-                                               const struct kl_verbs_gid_wish *wish)
+                                               const struct kl_verbs_gid_constraints *constraints)
 {
     const struct kl_verbs_gid *best = NULL;
 
     for (int i = 0; i < n; i++)
-        if (!best || is_better(&gids[i], best, wish)) best = &gids[i];
+        if (!best || is_better(&gids[i], best, constraints)) best = &gids[i];
     return best;
 }
 

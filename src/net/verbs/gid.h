@@ -28,7 +28,7 @@ struct kl_verbs_gid {
     int version; /* of RoCE; 0: unknown, or InfiniBand */
 };
 
-struct kl_verbs_gid_wish {
+struct kl_verbs_gid_constraints {
     int version;           /* of RoCE */
     int family;            /* enum kl_verbs_family */
     union kl_address near; /* of the handshake at this end; none: unknown */
@@ -39,7 +39,7 @@ bool kl_verbs_gid_is_zero(const union kl_ibv_gid *gid);
 
 /** The best of them, NULL if there is none. Entries are not zero. */
 const struct kl_verbs_gid *kl_verbs_gid_choose(const struct kl_verbs_gid *gids, int n,
-                                               const struct kl_verbs_gid_wish *wish);
+                                               const struct kl_verbs_gid_constraints *constraints);
 
 /** "[3] ::ffff:10.0.0.1 (RoCE v2)". Returns `text`. */
 const char *kl_verbs_gid_format(const struct kl_verbs_gid *gid, char text[KL_VERBS_GID_TEXT]);

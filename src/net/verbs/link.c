@@ -220,7 +220,7 @@ void kl_verbs_link_tell(struct kl_verbs_link *l, const struct kl_verbs_record *r
     (void)!send(l->fd, wire, sizeof wire, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-bool kl_verbs_link_hear(struct kl_verbs_link *l, struct kl_verbs_record *record, bool *ended)
+bool kl_verbs_link_receive(struct kl_verbs_link *l, struct kl_verbs_record *record, bool *ended)
 {
     *ended = false;
     while (l->have < sizeof l->record) {

@@ -28,8 +28,8 @@ struct kl_verbs_link;
 
 /** One direction, as net.h sees it. */
 struct kl_verbs_end {
-    struct kl_verbs_link *link; /* NULL: still an attempt */
-    struct kl_verbs_attempt *attempt;
+    struct kl_verbs_link *link; /* NULL: still a connect request */
+    struct kl_verbs_conn_request *conn_request;
     bool sends;
 };
 
@@ -119,7 +119,7 @@ struct kl_verbs_link {
     unsigned char record[KL_VERBS_RECORD];
     bool both_ways;
     struct kl_verbs_end *out, *in; /* NULL: not there */
-    struct kl_verbs_terms mine, theirs;
+    struct kl_verbs_conn_params mine, theirs;
     struct kl_verbs_gid gid; /* at this end */
 
     struct kl_ibv_comp_channel *channel;
@@ -210,7 +210,7 @@ ncclResult_t kl_verbs_report(const struct kl_verbs_link *l);
 void kl_verbs_link_tell(struct kl_verbs_link *l, const struct kl_verbs_record *record);
 
 /** Read a record. False: it is not here in full. `*ended`: the TCP connection is closed, or its bytes are forged. */
-bool kl_verbs_link_hear(struct kl_verbs_link *l, struct kl_verbs_record *record, bool *ended);
+bool kl_verbs_link_receive(struct kl_verbs_link *l, struct kl_verbs_record *record, bool *ended);
 
 void kl_verbs_list_append(struct kl_verbs_list *list, struct kl_verbs_request *r);
 void kl_verbs_list_remove(struct kl_verbs_list *list, const struct kl_verbs_request *r);

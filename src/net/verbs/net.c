@@ -119,7 +119,7 @@ static ncclResult_t sleep_on(void *connection, int *fd)
 {
     struct kl_verbs_end *end = connection;
 
-    return end->attempt ? kl_verbs_attempt_sleep_on(end->attempt, fd) : kl_verbs_sleep_on(end->link, fd);
+    return end->conn_request ? kl_verbs_conn_request_sleep_on(end->conn_request, fd) : kl_verbs_sleep_on(end->link, fd);
 }
 
 static ncclResult_t sleep_on_listener(void *listener, int *fd)
@@ -138,7 +138,7 @@ static void close_connection(void *connection)
 {
     struct kl_verbs_end *end = connection;
 
-    if (end) kl_verbs_attempt_free(end->attempt);
+    if (end) kl_verbs_conn_request_free(end->conn_request);
     kl_verbs_end_free(end);
 }
 

@@ -145,7 +145,7 @@ static void look(struct kl_verbs_link *l, uint64_t now)
                       l->rank, l->peer, l->where, l->device->name, kl_verbs()->event_type_str(fatal - 1));
         return;
     }
-    while (!l->failed && kl_verbs_link_hear(l, &r, &ended)) told(l, &r);
+    while (!l->failed && kl_verbs_link_receive(l, &r, &ended)) told(l, &r);
     if (ended && !l->ended) l->ended = now;
 }
 

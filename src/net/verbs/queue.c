@@ -123,7 +123,7 @@ ncclResult_t kl_verbs_queues_create(struct kl_verbs_link *l, int n)
 
 static bool needs_route(const struct kl_verbs_link *l)
 {
-    const struct kl_verbs_terms *a = &l->mine, *b = &l->theirs;
+    const struct kl_verbs_conn_params *a = &l->mine, *b = &l->theirs;
 
     return a->link_layer == KL_IBV_LINK_ETHERNET || a->gid.half[0] != b->gid.half[0] ||
            (l->device->attr.flags & KL_IBV_PORT_NEEDS_GRH);

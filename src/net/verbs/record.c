@@ -28,9 +28,9 @@ static void sign(const unsigned char body[KL_VERBS_RECORD_BODY], const struct kl
                  sizeof data, proof);
 }
 
-/* ---- terms ---- */
+/* ---- parameters ---- */
 
-static void put_terms(struct kl_writer *w, const struct kl_verbs_terms *t)
+static void put_params(struct kl_writer *w, const struct kl_verbs_conn_params *t)
 {
     kl_put_u8(w, t->link_layer);
     kl_put_u8(w, t->mtu);
@@ -51,7 +51,7 @@ static void put_terms(struct kl_writer *w, const struct kl_verbs_terms *t)
     kl_put_bytes(w, t->device, sizeof t->device);
 }
 
-static bool is_sensible(const struct kl_verbs_terms *t)
+static bool is_sensible(const struct kl_verbs_conn_params *t)
 {
     bool right = t->qps >= 1 && t->qps <= KL_VERBS_QPS_MAX && t->mtu >= 1 && t->mtu <= MTU_MAX && t->gid_version <= 2 &&
                  t->max_message >= LEAST_MESSAGE &&
@@ -61,7 +61,7 @@ static bool is_sensible(const struct kl_verbs_terms *t)
     return right;
 }
 
-static bool get_terms(struct kl_reader *r, struct kl_verbs_terms *t)
+static bool get_params(struct kl_reader *r, struct kl_verbs_conn_params *t)
 {
     t->link_layer = kl_get_u8(r);
     t->mtu = kl_get_u8(r);
@@ -94,7 +94,7 @@ void kl_verbs_record_encode(const struct kl_verbs_record *r, const struct kl_key
     memset(wire, 0, KL_VERBS_RECORD);
     kl_put_u8(&w, VERSION);
     kl_put_u8(&w, (uint8_t)r->type);
-    if (r->type == KL_VERBS_TERMS) put_terms(&w, &r->terms);
+    if (r->type == KL_VERBS_PARAMS) put_params(&w, &r->params);
     if (r->type == KL_VERBS_REFUSED) {
         kl_put_u64(&w, r->sent);
         kl_put_u64(&w, r->posted);
@@ -110,9 +110,9 @@ bool kl_verbs_record_parse(const unsigned char body[KL_VERBS_RECORD_BODY], struc
     unsigned version = kl_get_u8(&from), type = kl_get_u8(&from);
 
     memset(r, 0, sizeof *r);
-    if (version != VERSION || type < KL_VERBS_TERMS || type > KL_VERBS_FAILED) return false;
+    if (version != VERSION || type < KL_VERBS_PARAMS || type > KL_VERBS_FAILED) return false;
     r->type = (enum kl_verbs_record_type)type;
-    if (r->type == KL_VERBS_TERMS) return get_terms(&from, &r->terms);
+    if (r->type == KL_VERBS_PARAMS) return get_params(&from, &r->params);
     if (r->type == KL_VERBS_REFUSED) {
         r->sent = kl_get_u64(&from);
         r->posted = kl_get_u64(&from);

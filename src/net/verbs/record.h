@@ -3,13 +3,13 @@
  * record.h - records between the two ends of an RDMA connection, over its TCP connection: KL_VERBS_RECORD bytes each.
  *
  *      sender                              listener
- *        TERMS                   --->
- *                                <---        TERMS            it is ready to receive
+ *        PARAMS                  --->
+ *                                <---        PARAMS           it is ready to receive
  *        READY                   --->                         so is the sender; the TCP connection stays open
  *        REFUSED or FAILED       <-->                         at any time: why this end gives up
  *
  * Each is authenticated with a key that both ends derived from the handshake of the TCP connection, and bound to its
- * side and place in the sequence. The addresses, keys and random sequence numbers in the terms are all that protects the
+ * side and place in the sequence. The addresses, keys and random sequence numbers in the parameters are all that protects the
  * data, which RDMA neither encrypts nor authenticates.
  */
 #ifndef KL_NET_VERBS_RECORD_H
@@ -26,10 +26,10 @@ enum {
     KL_VERBS_NAME_WIRE = 64
 };
 
-enum kl_verbs_record_type { KL_VERBS_TERMS = 1, KL_VERBS_READY, KL_VERBS_REFUSED, KL_VERBS_FAILED };
+enum kl_verbs_record_type { KL_VERBS_PARAMS = 1, KL_VERBS_READY, KL_VERBS_REFUSED, KL_VERBS_FAILED };
 
 /** One end's half of a connection. */
-struct kl_verbs_terms {
+struct kl_verbs_conn_params {
     uint8_t link_layer, mtu, port, qps;
     bool both_ways;
     uint16_t lid;
@@ -44,8 +44,8 @@ struct kl_verbs_terms {
 
 struct kl_verbs_record {
     enum kl_verbs_record_type type;
-    struct kl_verbs_terms terms; /* TERMS */
-    uint64_t sent, posted;       /* REFUSED: bytes of the message and of its receive */
+    struct kl_verbs_conn_params params; /* PARAMS */
+    uint64_t sent, posted;              /* REFUSED: bytes of the message and of its receive */
     uint32_t tag;
     char reason[KL_VERBS_REASON]; /* FAILED */
 };

@@ -472,7 +472,7 @@ static int is_not_there(void)
 static int is_selected(void)
 {
     const struct kl_net *chosen = NULL;
-    ncclResult_t rc = kl_net_hold(getenv("WANTED"), &chosen);
+    ncclResult_t rc = kl_net_ref(getenv("WANTED"), &chosen);
 
     return rc ? 10 : chosen == &kl_net_verbs ? 0 : 1;
 }

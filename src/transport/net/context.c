@@ -22,8 +22,8 @@ void kl_net_context_fini(struct kl_net_context *home)
 {
     for (int i = 0; i < KL_NET_DEVICES; i++)
         if (home->device[i].listener) home->net->close_listen(home->device[i].listener);
-    for (int i = 0; i < home->nwakeups; i++) close(home->bell[i].fd);
-    free(home->bell);
+    for (int i = 0; i < home->nwakeups; i++) close(home->wakeup[i].fd);
+    free(home->wakeup);
     kl_key_wipe(&home->secret);
     *home = (struct kl_net_context){.net = NULL};
 }

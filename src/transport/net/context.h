@@ -14,7 +14,7 @@ enum { KL_NET_DEVICES = 32 };
 struct kl_bootstrap;
 struct kl_proxy;
 
-/** The bell that wakes the proxy of another rank of this host. */
+/** The descriptor that wakes the proxy of another rank of this host. */
 struct kl_net_wakeup {
     int rank, fd;
 };
@@ -26,7 +26,7 @@ struct kl_net_context {
     struct kl_bootstrap *bootstrap; /* this and all below: for sending through relays */
     struct kl_proxy *proxy;         /* of this process; NULL: it is no relay */
     uint32_t relay_connections;     /* number of relayed connections so far */
-    struct kl_net_wakeup *bell;
+    struct kl_net_wakeup *wakeup;
     int nwakeups;
     struct {
         void *listener; /* NULL until the first connection */

@@ -5,7 +5,7 @@
  *      sender                                                                   receiver
  *      algorithm -> fifo -> kl_net_outgoing_progress  ~~~>  kl_net_incoming_progress -> fifo -> algorithm
  *
- * Sender: a published step is sent from its place (its line, its slot, or lent memory) and released when the net has taken
+ * Sender: a published step is sent from its place (its line, its slot, or zero-copy memory) and released when the net has taken
  * it. Receiver: a step is received in its line and slot, or at the address that the receiver wants, and then published. So
  * only the kernel copies data, and a step of up to 104 bytes is one message. Flagged lines travel without their flags, as
  * one piece.
@@ -95,7 +95,7 @@ void *kl_net_link_mr(const struct kl_net_link *link, const void *data);
 /** The buffer for a step in flagged lines, in one piece: KL_LL_BYTES. */
 void *kl_net_link_whole(const struct kl_net_link *link, uint64_t step);
 
-/** After a failure: stop all transfers, and never touch lent memory again. NULL and half-made links are fine. */
+/** After a failure: stop all transfers, and never touch zero-copy memory again. NULL and half-made links are fine. */
 void kl_net_link_cancel(struct kl_net_link *link);
 
 void kl_net_link_free(struct kl_net_link *link, bool sends);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REQUESTS = 32, MOST_ON_WIRE = 64, SLOT = 8192, LENT = 3 * SLOT, PATIENCE = 200000 };
+enum { MOST_REQUESTS = 32, MOST_ON_WIRE = 64, SLOT = 8192, DIRECT = 3 * SLOT, POLLS_MOST = 200000 };
 
 /* ---- the network ---- */
 
@@ -252,8 +252,8 @@ static void close_pair(struct pair *p)
 static void send_step(struct pair *p)
 {
     const struct message *m = &p->message[p->sent];
-    unsigned char *data = p->from + p->room * (size_t)p->sent; /* each its own: lent ones stay as they are */
-    size_t at = p->left, left = m->bytes - at, most = m->kind == LENT_OUT ? LENT : p->tx.shape.slot_bytes;
+    unsigned char *data = p->from + p->room * (size_t)p->sent; /* each its own: zero-copy ones stay as they are */
+    size_t at = p->left, left = m->bytes - at, most = m->kind == LENT_OUT ? DIRECT : p->tx.shape.slot_bytes;
     size_t bytes = left < most ? left : most;
 
     if (!at)
@@ -332,15 +332,42 @@ static bool is_over(struct pair *p)
 }
 
 static const struct message all_kinds[] = {
-    {COPIED, 0, 0},        {COPIED, 1, 0},      {COPIED, 104, 1},        {COPIED, 105, 0},
-    {COPIED, 106, 1},      {COPIED, SLOT, 0},   {COPIED, SLOT, 1},       {COPIED, 5 * SLOT + 7, 1},
-    {LENT_OUT, 4096, 1},   {LENT_OUT, LENT, 1}, {LENT_OUT, LENT + 1, 1}, {LENT_OUT, 4 * LENT + 5000, 1},
-    {LENT_OUT, 50, 1},     {LINES, 0, 0},       {LINES, 104, 0},         {LINES, 105, 0},
-    {LINES, 161, 0},       {LINES, 7272, 0},    {COPIED, 3, 0},          {LINES, 7271, 0},
-    {COPIED, 2 * SLOT, 0}, {LENT_OUT, LENT, 1}, {COPIED, 12, 0},         {COPIED, 12, 0},
-    {COPIED, 12, 0},       {COPIED, 12, 0},     {COPIED, 12, 0},         {COPIED, 12, 0},
-    {COPIED, 12, 0},       {COPIED, 12, 0},     {COPIED, 12, 0},         {COPIED, 12, 0},
-    {COPIED, 12, 0},       {COPIED, 12, 0},     {COPIED, 12, 0},         {COPIED, 12, 0},
+    {COPIED, 0, 0},
+    {COPIED, 1, 0},
+    {COPIED, 104, 1},
+    {COPIED, 105, 0},
+    {COPIED, 106, 1},
+    {COPIED, SLOT, 0},
+    {COPIED, SLOT, 1},
+    {COPIED, 5 * SLOT + 7, 1},
+    {LENT_OUT, 4096, 1},
+    {LENT_OUT, DIRECT, 1},
+    {LENT_OUT, DIRECT + 1, 1},
+    {LENT_OUT, 4 * DIRECT + 5000, 1},
+    {LENT_OUT, 50, 1},
+    {LINES, 0, 0},
+    {LINES, 104, 0},
+    {LINES, 105, 0},
+    {LINES, 161, 0},
+    {LINES, 7272, 0},
+    {COPIED, 3, 0},
+    {LINES, 7271, 0},
+    {COPIED, 2 * SLOT, 0},
+    {LENT_OUT, DIRECT, 1},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
+    {COPIED, 12, 0},
 };
 enum { ALL = sizeof all_kinds / sizeof all_kinds[0] };
 
@@ -354,7 +381,7 @@ static void run_all(uint32_t nslots, size_t slot, unsigned seed, int slowness)
     net_reset(seed, slowness);
     open_pair(&p, nslots, slot, all_kinds, ALL);
     for (int i = 0; !is_over(&p); i++) {
-        if (i == PATIENCE)
+        if (i == POLLS_MOST)
             fail_msg("%u slots, seed %u: %d of %d sent, %d received", nslots, seed, p.sent, p.n, p.received);
         go_on(&p, rc);
         assert_int_equal(rc[0], ncclSuccess);
@@ -419,7 +446,7 @@ static void a_want_ends_with_its_message(void **state)
 /* Larger than a slot: it waits for a wanted address. Larger than wanted: the reader sees the size, and gets no data. */
 static void a_step_larger_than_a_slot_waits(void **state)
 {
-    static const struct message messages[] = {{LENT_OUT, LENT, 1}};
+    static const struct message messages[] = {{LENT_OUT, DIRECT, 1}};
     ncclResult_t rc[2] = {ncclSuccess, ncclSuccess};
     struct pair p;
     size_t bytes;
@@ -436,7 +463,7 @@ static void a_step_larger_than_a_slot_waits(void **state)
         }
         assert_false(kl_fifo_ready(&p.rx));
         memset(p.to, 0xee, p.room);
-        kl_fifo_want(&p.rx, p.to, fits ? LENT : LENT - 1);
+        kl_fifo_want(&p.rx, p.to, fits ? DIRECT : DIRECT - 1);
         for (int i = 0; i < 10; i++) {
             kl_net_outgoing_progress(p.link[1], &rc[1]);
             kl_net_incoming_progress(p.link[0], &p.rx, &rc[0]);
@@ -444,7 +471,7 @@ static void a_step_larger_than_a_slot_waits(void **state)
         assert_int_equal(rc[0], ncclSuccess);
         assert_true(kl_fifo_ready(&p.rx));
         assert_ptr_equal(kl_fifo_open(&p.rx, &bytes, &more), p.to);
-        assert_int_equal(bytes, LENT);
+        assert_int_equal(bytes, DIRECT);
         assert_int_equal(p.to[0], fits ? pattern(0, 0) : 0xee);
         close_pair(&p);
     }

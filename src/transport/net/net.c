@@ -2,7 +2,7 @@
 /**
  * net.c - ranks of different hosts: a fifo at each end, and a network between them.
  *
- * The receiver's card has its address; both ends then connect by themselves, so there is no reply to wait for.
+ * The receiver's connect info has its address; both ends then connect by themselves, so there is no reply to wait for.
  */
 #include "base/error.h"
 #include "device/host/idle.h"
@@ -23,7 +23,7 @@ static struct kl_net_end end_of(const struct kl_connector *c, uint64_t deadline)
         .secret = home->secret, .rank = home->rank, .peer = c->peer, .id = c->number, .deadline = deadline};
 }
 
-static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_address_record *card)
+static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_connect_info *info)
 {
     struct kl_net_context *home = &c->common->net;
     const struct kl_net_handle *handle;
@@ -31,7 +31,7 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     KL_TRY(kl_net_context_listen(home, c->route.device, &handle));
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->net.link));
     c->net.link->number = c->number;
-    card->net = *handle;
+    info->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->net.link->fifo, c->net.link->mapped, false));
     c->rx.places = true;
     c->net.link->long_steps = c->messages; /* steps of collectives fit into slots, with or without a wanted address */
@@ -57,7 +57,7 @@ static bool peer_begins(const struct kl_connector *c, const struct kl_connector 
     return !c->messages && c->peer < c->common->net.rank && !opposite->ready;
 }
 
-static ncclResult_t connect_link(struct kl_connector *c, const struct kl_address_record *card)
+static ncclResult_t connect_link(struct kl_connector *c, const struct kl_connect_info *info)
 {
     const struct kl_net *net = c->common->net.net;
     const struct kl_connector *o = like_opposite(c);
@@ -70,7 +70,7 @@ static ncclResult_t connect_link(struct kl_connector *c, const struct kl_address
         if (l->connection) return ncclSuccess;
     }
     me.both_ways = o && !o->ready;
-    return net->connect(c->route.device, &me, &card->net, &l->connection);
+    return net->connect(c->route.device, &me, &info->net, &l->connection);
 }
 
 static ncclResult_t accept_link(struct kl_connector *c)
@@ -84,15 +84,15 @@ static ncclResult_t accept_link(struct kl_connector *c)
     return home->net->recv_back(o->net.link->connection, &me, &c->net.link->connection);
 }
 
-static ncclResult_t net_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
+static ncclResult_t net_connect(struct kl_connector *c, const struct kl_connect_info *info, uint64_t deadline,
                                 struct kl_connect_reply *reply)
 {
     (void)reply;
-    if (c->route.relayed) return kl_relay_sender_connect(c, &kl_transport_shm, card, deadline);
+    if (c->route.relayed) return kl_relay_sender_connect(c, &kl_transport_shm, info, deadline);
     if (!c->net.link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->net.link));
     c->net.link->number = c->number;
     if (!c->net.deadline) c->net.deadline = deadline;
-    KL_TRY(connect_link(c, card));
+    KL_TRY(connect_link(c, info));
     KL_TRY(kl_net_link_opened(c->net.link));
     KL_TRY(kl_fifo_attach_tx(&c->tx, c->net.link->fifo, c->net.link->mapped, true));
     c->tx.zcopy_all = true;

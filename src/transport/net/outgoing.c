@@ -17,7 +17,7 @@ static struct kl_net_step *step_at(struct kl_net_link *l, uint64_t step)
 
 /* ---- a step that was published ---- */
 
-/* Up to KL_FIFO_INLINE bytes travel in the line, also those that were lent. */
+/* Up to KL_FIFO_INLINE bytes travel in the line, also those of zero-copy steps. */
 static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line, struct kl_net_step *s)
 {
     size_t bytes = kl_read_once(&line->bytes) & ~KL_FIFO_MORE; /* another process may write it */
@@ -26,9 +26,9 @@ static bool is_in_line(struct kl_net_link *l, struct kl_fifo_line *line, struct 
     s->bytes = bytes;
     if (bytes > KL_FIFO_INLINE) return false;
     if (kl_load_relaxed(&line->claim) == KL_CLAIM_NONE) return true;
-    const void *lent = kl_fifo_open(&l->out, &s->bytes, &more);
-    if (!lent || s->bytes != bytes) return false;
-    memmove(line->payload, lent, bytes);
+    const void *data = kl_fifo_open(&l->out, &s->bytes, &more);
+    if (!data || s->bytes != bytes) return false;
+    memmove(line->payload, data, bytes);
     kl_store_relaxed(&line->claim, (uint32_t)KL_CLAIM_NONE);
     return true;
 }

@@ -31,8 +31,8 @@ struct kl_relays {
     struct kl_relays_config config;
     struct kl_proxy *proxy;
     struct kl_common common; /* of the receiving ends */
-    struct kl_fd_export_handle bell;
-    bool bell_offered;
+    struct kl_fd_export_handle wakeup_fd;
+    bool wakeup_offered;
     _Atomic bool message; /* of the bootstrap, has come */
     _Atomic int n;
     struct relay *first; /* under the proxy's lock */
@@ -76,18 +76,18 @@ static ncclResult_t check_request(const struct kl_relays_config *c, int sender, 
 static ncclResult_t set_up(struct relay *r)
 {
     struct kl_relays *all = r->relays;
-    struct kl_relay_connect_info card = {.card = {.version = KL_CONNECT_INFO_VERSION}, .bell = all->bell};
+    struct kl_relay_connect_info info = {.fifo = {.version = KL_CONNECT_INFO_VERSION}, .wakeup_fd = all->wakeup_fd};
 
     r->in = (struct kl_connector){.transport = &kl_transport_shm,
                                   .peer = r->sender,
                                   .messages = r->ask.messages,
                                   .shape = &r->ask.shape,
                                   .common = &all->common};
-    r->deadline = kl_deadline_in_ms(all->config.patience_ms);
+    r->deadline = kl_deadline_in_ms(all->config.timeout_ms);
     KL_TRY(check_request(&all->config, r->sender, &r->ask));
-    KL_TRY(kl_transport_shm.setup(&r->in, &r->ask.shape, &card.card));
-    return kl_bootstrap_post(all->config.bootstrap, r->sender, KL_TAG_RELAY_CONNECT_INFO | r->ask.handover, &card,
-                             sizeof card);
+    KL_TRY(kl_transport_shm.setup(&r->in, &r->ask.shape, &info.fifo));
+    return kl_bootstrap_post(all->config.bootstrap, r->sender, KL_TAG_RELAY_CONNECT_INFO | r->ask.handover, &info,
+                             sizeof info);
 }
 
 static ncclResult_t await_answer(struct relay *r)
@@ -255,7 +255,7 @@ static void free_all(struct kl_relays *all)
         next = r->next;
         free_relay(r);
     }
-    if (all->bell_offered) kl_fdshare_withdraw(&all->bell);
+    if (all->wakeup_offered) kl_fdshare_withdraw(&all->wakeup_fd);
     kl_common_fini(&all->common);
     kl_key_wipe(&all->config.secret);
     free((void *)(uintptr_t)all->config.senders);
@@ -279,8 +279,8 @@ static ncclResult_t prepare(struct kl_relays *all, const struct kl_relays_config
     memcpy(senders, config->senders, bytes);
     all->config.senders = senders;
     KL_TRY(kl_proxy_ref(&all->proxy));
-    KL_TRY(kl_fdshare_offer(kl_proxy_wakeup_fd(all->proxy), &all->bell));
-    all->bell_offered = true;
+    KL_TRY(kl_fdshare_offer(kl_proxy_wakeup_fd(all->proxy), &all->wakeup_fd));
+    all->wakeup_offered = true;
     return ncclSuccess;
 }
 

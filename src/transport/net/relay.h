@@ -3,12 +3,12 @@
  * relay.h - PXN: a rank sends through the NIC of another rank of its host; the proxy of that rank's process moves the data.
  *
  *      sender                          relay                                    receiver
- *        ask: receiver's card, NIC ->    make memory
- *        map it                   <-     card, bell
+ *        ask: receiver's info, NIC ->    make memory
+ *        map it                   <-     info, wakeup fd
  *        answer                    ->    settle, connect in the sender's name  ~~~>  accept the sender
  *        algorithm -> fifo .................. kl_net_outgoing_progress         ~~~>  fifo -> algorithm
  *
- * The fifo lies in the relay's memory. The sender rings the proxy's bell if it sleeps (`asleep` in the fifo). To the
+ * The fifo lies in the relay's memory. The sender wakes the proxy if it sleeps (`asleep` in the fifo). To the
  * receiver the connection is one from the sender. The messages before the fifo go through the bootstrap.
  *
  * Life:     a relay works for as long as its sender does, even after the communicator of its own rank is destroyed. A failed
@@ -34,7 +34,7 @@ struct kl_relays_config {
     int rank, nranks;
     const int32_t *senders; /* ranks of this host that may ask; copied */
     int nsenders;
-    uint64_t patience_ms;                                                    /* until a connection is made */
+    uint64_t timeout_ms;                                                     /* until a connection is made */
     void (*fail)(void *ctx, int culprit, ncclResult_t rc, const char *text); /* any thread */
     void *ctx;
 };

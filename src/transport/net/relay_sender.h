@@ -11,7 +11,7 @@
 
 /** As a transport's connect; `local` is the transport to the relay's memory. */
 ncclResult_t kl_relay_sender_connect(struct kl_connector *c, const struct kl_transport *local,
-                                     const struct kl_address_record *card, uint64_t deadline);
+                                     const struct kl_connect_info *info, uint64_t deadline);
 
 /** Wake the relay for published steps. MOVED: something moved. */
 enum kl_progress kl_relay_sender_progress(struct kl_connector *c);

@@ -24,8 +24,8 @@ _Static_assert(sizeof(struct kl_relay_request) == 56 + KL_NET_HANDLE, "wire form
 
 /** Relay to sender; the answer is struct kl_connect_reply. */
 struct kl_relay_connect_info {
-    struct kl_address_record card; /* of the fifo */
-    struct kl_fd_export_handle bell;
+    struct kl_connect_info fifo; /* of the fifo */
+    struct kl_fd_export_handle wakeup_fd;
 };
 _Static_assert(sizeof(struct kl_relay_connect_info) == 280, "wire format");
 

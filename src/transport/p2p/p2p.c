@@ -100,22 +100,22 @@ static struct kl_fifo_block *make_block(const struct kl_fifo_shape *shape)
 }
 
 static ncclResult_t p2p_setup(struct kl_connector *connector, const struct kl_fifo_shape *shape,
-                              struct kl_address_record *card)
+                              struct kl_connect_info *info)
 {
     struct kl_fifo_block *block = make_block(shape);
 
     if (!block) return KL_NOMEM("a connection");
     offer(block);
     connector->p2p.block = block;
-    card->number = block->number;
-    card->bytes = block->bytes;
+    info->number = block->number;
+    info->bytes = block->bytes;
     return kl_fifo_attach_rx(&connector->rx, &block->fifo, block->fifo_bytes, true);
 }
 
-static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_address_record *card, uint64_t deadline,
+static ncclResult_t p2p_connect(struct kl_connector *connector, const struct kl_connect_info *info, uint64_t deadline,
                                 struct kl_connect_reply *reply)
 {
-    struct kl_fifo_block *block = join(card->number);
+    struct kl_fifo_block *block = join(info->number);
 
     (void)deadline, (void)reply;
     if (!block) return KL_FAIL(ncclRemoteError, "its memory is not offered any more");

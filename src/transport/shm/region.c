@@ -12,7 +12,7 @@ enum { FIRST_ROOM = 2, MOST_ROOM = 64 }; /* fifos of a region in a home */
 
 struct kl_shm_region {
     struct kl_segment segment;
-    struct kl_fd_export_handle ticket;
+    struct kl_fd_export_handle handle;
     bool offered;
     uint32_t room, taken; /* fifos that fit, and that are taken */
     uint32_t settled;     /* of the taken ones: mapped by their senders, or given up */
@@ -30,7 +30,7 @@ struct kl_shm_slab {
 static void withdraw(struct kl_shm_region *r)
 {
     if (!r->offered) return;
-    kl_fdshare_withdraw(&r->ticket);
+    kl_fdshare_withdraw(&r->handle);
     r->offered = false;
     close(r->segment.fd); /* the mapping is enough, and descriptors are scarce */
     r->segment.fd = -1;
@@ -51,7 +51,7 @@ static ncclResult_t create(size_t fifo_bytes, uint32_t room, struct kl_shm_regio
     if (!r) return KL_NOMEM("a connection");
     *r = (struct kl_shm_region){.segment = KL_SEGMENT_NONE, .room = room};
     ncclResult_t rc = kl_segment_create(&r->segment, "kolo-fifo", fifo_bytes * room);
-    if (!rc) rc = kl_fdshare_offer(r->segment.fd, &r->ticket);
+    if (!rc) rc = kl_fdshare_offer(r->segment.fd, &r->handle);
     if (rc) {
         kl_segment_close(&r->segment);
         free(r);
@@ -86,7 +86,7 @@ size_t kl_shm_region_bytes(const struct kl_shm_region *region)
 
 const struct kl_fd_export_handle *kl_shm_region_export_handle(const struct kl_shm_region *region)
 {
-    return &region->ticket;
+    return &region->handle;
 }
 
 void kl_shm_region_settle(struct kl_shm_region *r)

@@ -6,7 +6,7 @@
  * rank may receive from thousands. It is on offer until all its fifos are taken and mapped by their senders. A process maps
  * another one's region once, however many of its ranks send there.
  *
- *     region:  [fifo][fifo][fifo][ free ]      ticket, on offer while a fifo is free or not settled
+ *     region:  [fifo][fifo][fifo][ free ]      handle, on offer while a fifo is free or not settled
  *
  * Threads: a region and a home belong to one communicator, and one thread at a time.
  */
@@ -33,7 +33,7 @@ ncclResult_t kl_shm_slab_take(struct kl_shm_slab **home, size_t bytes, struct kl
 /** Forget the home; its regions live on while fifos are in them. NULL is fine. */
 void kl_shm_slab_free(struct kl_shm_slab *home);
 
-/** Unmap the owner's mapping; `base` is invalid then. The owner maps the region through its ticket, like others. */
+/** Unmap the owner's mapping; `base` is invalid then. The owner maps the region through its export handle, like others. */
 void kl_shm_region_unmap(struct kl_shm_region *region);
 
 void *kl_shm_region_base(const struct kl_shm_region *region);

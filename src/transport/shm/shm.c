@@ -29,16 +29,16 @@ static ncclResult_t place(struct kl_connector *c, size_t bytes, size_t *offset)
                        : kl_shm_region_create(bytes, &c->shm.region);
 }
 
-static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_address_record *card)
+static ncclResult_t shm_setup(struct kl_connector *c, const struct kl_fifo_shape *shape, struct kl_connect_info *info)
 {
     size_t bytes = kl_fifo_size(shape), offset;
 
     KL_TRY(place(c, bytes, &offset));
     struct kl_fifo *fifo = (void *)((unsigned char *)kl_shm_region_base(c->shm.region) + offset);
     kl_fifo_init(fifo, shape);
-    card->ticket = *kl_shm_region_export_handle(c->shm.region);
-    card->bytes = kl_shm_region_bytes(c->shm.region);
-    card->offset = offset;
+    info->handle = *kl_shm_region_export_handle(c->shm.region);
+    info->bytes = kl_shm_region_bytes(c->shm.region);
+    info->offset = offset;
     return kl_fifo_attach_rx(&c->rx, fifo, bytes, false);
 }
 
@@ -83,21 +83,21 @@ static ncclResult_t use_pool(struct kl_connector *c, struct kl_connect_reply *re
     return ncclSuccess;
 }
 
-static ncclResult_t attach(struct kl_connector *c, const struct kl_address_record *card)
+static ncclResult_t attach(struct kl_connector *c, const struct kl_connect_info *info)
 {
     size_t bytes = kl_fdmap_bytes(c->shm.map);
 
-    if (card->offset % KL_LINE || card->offset >= bytes)
+    if (info->offset % KL_LINE || info->offset >= bytes)
         return KL_FAIL(ncclInternalError, "rank %d describes a fifo that lies outside of its memory", c->peer);
-    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_fdmap_base(c->shm.map) + card->offset),
-                             bytes - card->offset, false);
+    return kl_fifo_attach_tx(&c->tx, (void *)((unsigned char *)kl_fdmap_base(c->shm.map) + info->offset),
+                             bytes - info->offset, false);
 }
 
-static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_address_record *card, uint64_t deadline,
+static ncclResult_t shm_connect(struct kl_connector *c, const struct kl_connect_info *info, uint64_t deadline,
                                 struct kl_connect_reply *reply)
 {
-    KL_TRY(kl_fdmap_get(&card->ticket, card->bytes, deadline, &c->shm.request, &c->shm.map));
-    KL_TRY(attach(c, card));
+    KL_TRY(kl_fdmap_get(&info->handle, info->bytes, deadline, &c->shm.request, &c->shm.map));
+    KL_TRY(attach(c, info));
     return use_pool(c, reply);
 }
 

@@ -114,7 +114,7 @@ static void print_bw(const struct columns *c, const struct kl_search_log_entry *
     print_cell(c, 10, text);
 }
 
-static void print_wishes(const struct columns *c, const struct kl_search_log_entry *k)
+static void print_limits(const struct columns *c, const struct kl_search_log_entry *k)
 {
     char text[48];
 
@@ -221,17 +221,17 @@ static void print_chapter(const struct columns *c, const struct kl_search_log_en
         add_success(c, k, &result);
     else
         add_failure(c, k, before, &result);
-    print_wishes(c, k);
+    print_limits(c, k);
     print_clauses(&result, result_column(c), c->to);
 }
 
 static void print_pass(const struct columns *c, const struct kl_graph_report *g, int pass)
 {
-    int n = c->all ? g->why->nattempts : g->story->log_entries;
+    int n = c->all ? g->why->nattempts : g->log->log_entries;
     bool before = pass > 1, head = false;
 
     for (int i = 0; i < n; i++) {
-        struct kl_search_log_entry k = c->all ? kl_search_log_attempt(g->why, i) : g->story->chapter[i];
+        struct kl_search_log_entry k = c->all ? kl_search_log_attempt(g->why, i) : g->log->entry[i];
 
         if (k.pass != pass) continue;
         if (!head) print_head(c);

@@ -25,7 +25,7 @@ static int box_of_rank(const struct kl_scene *s, int rank)
     return kl_scene_box(s, kl_scene_copy(s, rank / per_host), kl_topo_at(s->topo, KL_NODE_GPU, gpu));
 }
 
-/* ---- legs between ranks of rings and trees ---- */
+/* ---- segments between ranks of rings and trees ---- */
 
 struct end {
     int copy, domain, gpu; /* gpu: index in the domain's topology */
@@ -167,28 +167,28 @@ static void number_gpus(const struct kl_scene *s, const struct kl_graph *g, int 
     }
 }
 
-/* The legs of a graph, by domain: routes take long to find in large machines, and all channels have the same. */
-struct graph_legs {
+/* The segments of a graph, by domain: routes take long to find in large machines, and all channels have the same. */
+struct graph_segments {
     int n;
-    struct domain_legs {
+    struct domain_segments {
         struct kl_routes *routes; /* NULL: this domain has no such graph */
-        struct kl_route_segments legs;
+        struct kl_route_segments segments;
     } domain[];
 };
 
-static void close_legs(struct graph_legs *l)
+static void close_segments(struct graph_segments *l)
 {
     for (int d = 0; l && d < l->n; d++) {
         if (!l->domain[d].routes) continue;
-        kl_route_segments_fini(&l->domain[d].legs);
+        kl_route_segments_fini(&l->domain[d].segments);
         kl_routes_free(l->domain[d].routes);
     }
     free(l);
 }
 
-static ncclResult_t open_legs(const struct kl_plan *p, int id, struct graph_legs **out)
+static ncclResult_t open_segments(const struct kl_plan *p, int id, struct graph_segments **out)
 {
-    struct graph_legs *l = calloc(1, sizeof *l + (size_t)p->ndomains * sizeof l->domain[0]);
+    struct graph_segments *l = calloc(1, sizeof *l + (size_t)p->ndomains * sizeof l->domain[0]);
     ncclResult_t rc = ncclSuccess;
 
     if (!l) return KL_NOMEM("a picture");
@@ -198,43 +198,44 @@ static ncclResult_t open_legs(const struct kl_plan *p, int id, struct graph_legs
 
         if (!g) continue;
         rc = kl_routes_create(p->domain[d].topo, &l->domain[d].routes);
-        if (!rc) rc = kl_route_segments_init(&l->domain[d].legs, l->domain[d].routes, g);
+        if (!rc) rc = kl_route_segments_init(&l->domain[d].segments, l->domain[d].routes, g);
     }
     if (rc)
-        close_legs(l);
+        close_segments(l);
     else
         *out = l;
     return rc;
 }
 
-static void draw_domain(struct kl_drawn_segment_writer *w, struct kl_route_segments *legs, int channel, int domain,
+static void draw_domain(struct kl_drawn_segment_writer *w, struct kl_route_segments *segments, int channel, int domain,
                         int32_t *number)
 {
     const struct kl_scene *s = w->s;
 
-    if (channel >= legs->graph->nchannels) return;
-    kl_route_segments_look(legs, channel);
+    if (channel >= segments->graph->nchannels) return;
+    kl_route_segments_look(segments, channel);
     for (int copy = 0; copy < s->copies; copy++) {
-        number_gpus(s, legs->graph, channel, copy, number);
-        for (int i = 0; i < legs->n; i++) {
-            if (!legs->leg[i].route->hops) continue;
+        number_gpus(s, segments->graph, channel, copy, number);
+        for (int i = 0; i < segments->n; i++) {
+            if (!segments->segment[i].route->hops) continue;
             kl_drawn_segment_begin(w);
-            kl_drawn_segment_path(w, copy, domain, kl_path(legs->routes->topo, legs->leg[i].from, legs->leg[i].to));
+            kl_drawn_segment_path(w, copy, domain,
+                                  kl_path(segments->routes->topo, segments->segment[i].from, segments->segment[i].to));
             kl_drawn_segment_end(w);
         }
     }
 }
 
-static void draw_graph(struct kl_drawn_segment_writer *w, struct graph_legs *legs, int channel, int32_t *number)
+static void draw_graph(struct kl_drawn_segment_writer *w, struct graph_segments *segments, int channel, int32_t *number)
 {
-    for (int d = 0; d < legs->n; d++)
-        if (legs->domain[d].routes) draw_domain(w, &legs->domain[d].legs, channel, d, number);
+    for (int d = 0; d < segments->n; d++)
+        if (segments->domain[d].routes) draw_domain(w, &segments->domain[d].segments, channel, d, number);
 }
 
 /* ---- all channels ---- */
 
-/* `legs`: of graphs that every host has by itself. */
-static ncclResult_t draw_way(const struct kl_scene *s, int id, struct graph_legs *legs, int channel,
+/* `segments`: of graphs that every host has by itself. */
+static ncclResult_t draw_way(const struct kl_scene *s, int id, struct graph_segments *segments, int channel,
                              struct kl_channel_path *way)
 {
     size_t bytes;
@@ -252,7 +253,7 @@ static ncclResult_t draw_way(const struct kl_scene *s, int id, struct graph_legs
     else if (id == KL_GRAPH_TREE)
         draw_tree(&w, channel, way->number);
     else
-        draw_graph(&w, legs, channel, way->number);
+        draw_graph(&w, segments, channel, way->number);
     return fclose(w.to) ? KL_NOMEM("a picture") : ncclSuccess;
 }
 
@@ -294,21 +295,21 @@ static ncclResult_t add_ways(const struct kl_scene *s, struct kl_picture_graph *
 {
     bool joined = is_joined(g->id);
     int n = joined ? s->view->plan->connect->nchannels : g->graph->nchannels;
-    struct graph_legs *legs = NULL;
+    struct graph_segments *segments = NULL;
     ncclResult_t rc = ncclSuccess;
 
     g->way = calloc((size_t)n + 1, sizeof *g->way);
     if (!g->way) return KL_NOMEM("a picture");
-    if (!joined) KL_TRY(open_legs(s->view->plan, g->id, &legs));
+    if (!joined) KL_TRY(open_segments(s->view->plan, g->id, &segments));
     for (int c = 0; c < n && !rc; c++) {
         struct kl_channel_path *way = &g->way[g->nchannel_paths];
 
         way->channels = channels_like(s, g->id, c, n);
         if (!way->channels) continue;
         g->nchannel_paths++;
-        rc = draw_way(s, g->id, legs, c, way);
+        rc = draw_way(s, g->id, segments, c, way);
     }
-    close_legs(legs);
+    close_segments(segments);
     return rc;
 }
 

@@ -7,8 +7,8 @@
  *     layout.c   where the boxes stand
  *     wires.c    where the links run
  *     load.c     load of each graph's channels on each link
- *     legs.c     how one leg of a channel runs over the wires
- *     channel_paths.c     the legs of each channel, and in which order it visits the GPUs
+ *     segments.c          how one segment of a channel runs over the wires
+ *     channel_paths.c     the segments of each channel, and in which order it visits the GPUs
  *     busy.c     which link is busy when
  *     words.c    texts about the cluster, its graphs and its links
  *     names.c    texts about boxes

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * legs.h - how a leg of a channel runs over the wires of a picture: SVG path data, kept right of each wire as
+ * segments.h - how a segment of a channel runs over the wires of a picture: SVG path data, kept right of each wire as
  * on a road, so that both directions are seen.
  */
 #ifndef KOLO_TOOL_PICTURE_SEGMENTS_H
@@ -22,7 +22,7 @@ struct kl_drawn_segment_writer {
     int box;    /* entered last; -1: none */
 };
 
-/** Begin a leg; its paths follow, then kl_drawn_segment_end. */
+/** Begin a segment; its paths follow, then kl_drawn_segment_end. */
 void kl_drawn_segment_begin(struct kl_drawn_segment_writer *w);
 
 /** Follow a path of a domain's topology in one copy of the machine. */

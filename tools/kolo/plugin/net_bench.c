@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NETS = 2, SIDES = 2, PATIENCE_MS = 60000, LATER_MS = 500 };
+enum { NETS = 2, SIDES = 2, TIMEOUT_MS = 60000, LATER_MS = 500 };
 
 static pid_t start(const struct kl_perf_config *config, const char *file, int number, const int pair[2],
                    struct kl_net_bench_side *side)
@@ -36,7 +36,7 @@ struct watch {
     pid_t pid[SIDES];
     bool ended[SIDES];
     uint64_t progress, since; /* of both sides together */
-    uint64_t patience_ns;
+    uint64_t timeout_ns;
 };
 
 /* The process died in a call of the plugin. */
@@ -63,12 +63,12 @@ static bool is_stuck(struct watch *w, struct kl_net_bench_side *side)
 
     if (progress != w->progress) w->since = kl_now_ns();
     w->progress = progress;
-    if (kl_now_ns() - w->since < w->patience_ns) return false;
+    if (kl_now_ns() - w->since < w->timeout_ns) return false;
     for (int i = 0; i < SIDES; i++) {
         char call[KL_CHECK_CALL];
         snprintf(call, sizeof call, "%s", side[i].result.call);
         kl_check_fails(&side[i].result, "no message and no connection came about for %.0f s; call under way: %s",
-                       (double)w->patience_ns / 1e9, *call ? call : "none, it tests again and again");
+                       (double)w->timeout_ns / 1e9, *call ? call : "none, it tests again and again");
     }
     return true;
 }
@@ -96,8 +96,8 @@ static void await(struct watch *w, struct kl_net_bench_side *side)
 
 static bool measure(const struct kl_perf_config *config, const char *file, struct kl_net_bench_side *side)
 {
-    const uint64_t patience = config->timeout_ms ? config->timeout_ms : PATIENCE_MS;
-    struct watch w = {.patience_ns = patience * 1000000u};
+    const uint64_t timeout_ms = config->timeout_ms ? config->timeout_ms : TIMEOUT_MS;
+    struct watch w = {.timeout_ns = timeout_ms * 1000000u};
     int pair[SIDES];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))

@@ -339,8 +339,8 @@ static void say_waiting(const struct play *y, int seconds)
 
 static int play_all(struct play *y, int seconds, size_t *played)
 {
-    const uint64_t patience = (uint64_t)seconds * 1000;
-    uint64_t deadline = kl_deadline_in_ms(patience);
+    const uint64_t timeout_ms = (uint64_t)seconds * 1000;
+    uint64_t deadline = kl_deadline_in_ms(timeout_ms);
 
     for (int left = y->n; left;) {
         left = 0;
@@ -354,7 +354,7 @@ static int play_all(struct play *y, int seconds, size_t *played)
             left += rc == ncclInProgress;
         }
         y->stuck = !moved;
-        if (moved) deadline = kl_deadline_in_ms(patience);
+        if (moved) deadline = kl_deadline_in_ms(timeout_ms);
         if (!left || !kl_deadline_passed(deadline)) continue;
         say_waiting(y, seconds);
         return EXIT_PROBLEM;

@@ -29,7 +29,7 @@ static void free_team(struct kl_gpu_team *team)
     kl_gpu_relay_free(team, team->failed);
     kl_gpu_far_free(team, team->failed);
     for (int r = 0; team->ready && r < team->nranks; r++)
-        if (team->ready[r]) (void)team->worker[team->seat].context->driver->cuEventDestroy(team->ready[r]);
+        if (team->ready[r]) (void)team->worker[team->leader].context->driver->cuEventDestroy(team->ready[r]);
     for (int i = 0; i < team->nworkers; i++) free_worker(&team->worker[i]);
     free(team->worker_of);
     free(team->ready);
@@ -93,7 +93,7 @@ static ncclResult_t add_rank(struct kl_gpu_team *team, int rank, const struct kl
     KL_TRY(find_worker(team, place, &i));
     team->worker_of[rank] = i;
     if (place->device < 0) return ncclSuccess;
-    if (!team->members++) team->seat = i;
+    if (!team->members++) team->leader = i;
     if (!team->worker[i].context) KL_TRY(use_worker(&team->worker[i], place->device));
     KL_TRY(kl_cuda_enter(team->worker[i].context));
     ncclResult_t rc = create_event(team->worker[i].context, &team->ready[rank]);
@@ -131,7 +131,7 @@ static ncclResult_t fill(struct kl_gpu_team *team, const struct kl_gpu_place *pl
 static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu_place *place,
                                    const struct kl_gpu_setup *setup)
 {
-    const struct kl_cuda_context *c = team->worker[team->seat].context;
+    const struct kl_cuda_context *c = team->worker[team->leader].context;
     int32_t process[KL_JOB_RANKS];
 
     if (!setup->common) return ncclSuccess;
@@ -263,7 +263,7 @@ void kl_gpu_team_release(struct kl_gpu_team *team)
     if (team->relay) kl_gpu_relay_release(team->relay);
 }
 
-void kl_gpu_team_hold(struct kl_gpu_team *team)
+void kl_gpu_team_ref(struct kl_gpu_team *team)
 {
     pthread_mutex_lock(&team->lock);
     team->refs++;

@@ -51,13 +51,13 @@ static void the_best_gid_is_chosen(void **state)
     (void)state;
     FOR_EACH_CASE(row, rows)
     {
-        const struct kl_verbs_gid_wish wish = {
+        const struct kl_verbs_gid_constraints constraints = {
             .version = row->version, .family = row->family, .near = address_of(row->near), .far = address_of(row->far)};
-        assert_int_equal(kl_verbs_gid_choose(gids, 7, &wish)->index, row->best);
+        assert_int_equal(kl_verbs_gid_choose(gids, 7, &constraints)->index, row->best);
     }
-    const struct kl_verbs_gid_wish wish = {.version = 2};
-    assert_int_equal(kl_verbs_gid_choose(gids, 2, &wish)->index, 1); /* link-local ones only */
-    assert_null(kl_verbs_gid_choose(gids, 0, &wish));
+    const struct kl_verbs_gid_constraints constraints = {.version = 2};
+    assert_int_equal(kl_verbs_gid_choose(gids, 2, &constraints)->index, 1); /* link-local ones only */
+    assert_null(kl_verbs_gid_choose(gids, 0, &constraints));
 }
 
 static void gids_have_texts(void **state)
@@ -72,38 +72,38 @@ static void gids_have_texts(void **state)
 
 /* ---- records ---- */
 
-static struct kl_verbs_record terms(void)
+static struct kl_verbs_record params(void)
 {
-    struct kl_verbs_record r = {.type = KL_VERBS_TERMS};
+    struct kl_verbs_record r = {.type = KL_VERBS_PARAMS};
 
-    r.terms = (struct kl_verbs_terms){.link_layer = KL_IBV_LINK_ETHERNET,
-                                      .mtu = 5,
-                                      .port = 1,
-                                      .qps = 2,
-                                      .both_ways = true,
-                                      .lid = 7,
-                                      .gid_index = 3,
-                                      .gid_version = 2,
-                                      .qpn = {17, 0xffffff},
-                                      .psn = {1, 2},
-                                      .memory = 0x123456789abcdef0,
-                                      .rkey = 99,
-                                      .max_message = 1 << 30,
-                                      .device = "mlx5_0"};
-    r.terms.gid.raw[15] = 1;
+    r.params = (struct kl_verbs_conn_params){.link_layer = KL_IBV_LINK_ETHERNET,
+                                             .mtu = 5,
+                                             .port = 1,
+                                             .qps = 2,
+                                             .both_ways = true,
+                                             .lid = 7,
+                                             .gid_index = 3,
+                                             .gid_version = 2,
+                                             .qpn = {17, 0xffffff},
+                                             .psn = {1, 2},
+                                             .memory = 0x123456789abcdef0,
+                                             .rkey = 99,
+                                             .max_message = 1 << 30,
+                                             .device = "mlx5_0"};
+    r.params.gid.raw[15] = 1;
     return r;
 }
 
 static void records_arrive_as_sent(void **state)
 {
     struct kl_key key = {.bytes = {1}};
-    struct kl_verbs_record r = terms(), got;
+    struct kl_verbs_record r = params(), got;
     unsigned char wire[KL_VERBS_RECORD];
 
     (void)state;
     kl_verbs_record_encode(&r, &key, KL_CALLER, 0, wire);
     assert_true(kl_verbs_record_decode(wire, &key, KL_CALLER, 0, &got));
-    assert_memory_equal(&got.terms, &r.terms, sizeof r.terms);
+    assert_memory_equal(&got.params, &r.params, sizeof r.params);
     r = (struct kl_verbs_record){.type = KL_VERBS_REFUSED, .sent = 300, .posted = 100, .tag = 4};
     kl_verbs_record_encode(&r, &key, KL_HOST, 5, wire);
     assert_true(kl_verbs_record_decode(wire, &key, KL_HOST, 5, &got));
@@ -113,7 +113,7 @@ static void records_arrive_as_sent(void **state)
 static void forged_records_are_refused(void **state)
 {
     struct kl_key key = {.bytes = {1}}, other = {.bytes = {2}};
-    struct kl_verbs_record r = terms(), got;
+    struct kl_verbs_record r = params(), got;
     unsigned char wire[KL_VERBS_RECORD];
 
     (void)state;
@@ -137,13 +137,13 @@ static void nonsense_is_refused(void **state)
 
     (void)state;
     for (int i = 0; i < 6; i++) {
-        struct kl_verbs_record r = terms();
-        if (i == 0) r.terms.qps = 0;
-        if (i == 1) r.terms.qps = KL_VERBS_QPS_MAX + 1;
-        if (i == 2) r.terms.mtu = 6;
-        if (i == 3) r.terms.qpn[1] = 1 << 24;
-        if (i == 4) r.terms.link_layer = 3;
-        if (i == 5) r.terms.max_message = 0;
+        struct kl_verbs_record r = params();
+        if (i == 0) r.params.qps = 0;
+        if (i == 1) r.params.qps = KL_VERBS_QPS_MAX + 1;
+        if (i == 2) r.params.mtu = 6;
+        if (i == 3) r.params.qpn[1] = 1 << 24;
+        if (i == 4) r.params.link_layer = 3;
+        if (i == 5) r.params.max_message = 0;
         kl_verbs_record_encode(&r, &key, KL_CALLER, 0, wire);
         assert_false(kl_verbs_record_decode(wire, &key, KL_CALLER, 0, &got));
     }
