@@ -64,6 +64,7 @@ struct head {
 };
 
 struct request {
+    struct request *later, **place; /* of all that have not been tested to their end, which closeColl frees */
     struct head head;
     const char *data;
     uint64_t moved; /* of head and data together */
@@ -80,6 +81,7 @@ struct peer {
 };
 
 struct comm {
+    struct request *request; /* all of them */
     int n, own;
     struct peer *peer;
     struct memory *memory; /* the last one */
@@ -221,10 +223,10 @@ static int close_coll(void *comm)
         struct peer *p = &c->peer[i];
         if (p->out >= 0) close(p->out);
         if (p->in >= 0) close(p->in);
-        for (struct request *r; (r = p->first);) {
-            p->first = r->next;
-            free(r);
-        }
+    }
+    for (struct request *r; (r = c->request);) {
+        c->request = r->later;
+        free(r);
     }
     for (struct memory *m; (m = c->memory);) {
         c->memory = m->next;
@@ -414,6 +416,10 @@ static int put(struct comm *c, const struct head *head, const char *data, uint32
     r->head = *head;
     r->data = data;
     pthread_mutex_lock(&c->lock);
+    r->later = c->request;
+    r->place = &c->request;
+    if (r->later) r->later->place = &r->later;
+    c->request = r;
     struct peer *p = &c->peer[rank];
     if ((int)rank == c->own) {
         put_here(c, r);
@@ -497,6 +503,10 @@ static int test(void *comm, void *request, int *done)
     *done = r->done;
     if (!r->done) return RMA_OK;
     const int rc = r->error;
+    pthread_mutex_lock(&c->lock);
+    *r->place = r->later;
+    if (r->later) r->later->place = r->place;
+    pthread_mutex_unlock(&c->lock);
     free(r);
     return rc;
 }
