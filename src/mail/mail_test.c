@@ -304,7 +304,7 @@ static void a_rank_sends_to_itself(void **state)
     free(got);
 }
 
-/* A sender whose messages nobody takes keeps the rest of them, and messages that were taken are repaid. */
+/* A sender keeps the messages that exceed its credit, and messages that are taken give credit back. */
 static void waiting_messages_are_limited(void **state)
 {
     enum { N = 3 * KL_MAIL_CREDIT / KL_MAIL_EAGER_BYTES };

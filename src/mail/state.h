@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 enum { KL_MAIL_CREDIT = 1 << 20 };     /* bytes of a sender that wait in a receiver's memory; the rest stays with it */
-enum { KL_MAIL_REPAY = 256 << 10 };    /* so many are told at once that they were taken */
+enum { KL_MAIL_REPAY = 256 << 10 };    /* bytes that are repaid at once */
 enum { KL_MAIL_MESSAGE_WEIGHT = 128 }; /* of a message without bytes */
 enum { KL_MAIL_PIECE_BYTES = 256 << 10 }; /* of data that are asked for */
 enum { KL_MAIL_PIECES = 4 };              /* asked for at a time */
@@ -68,7 +68,7 @@ struct kl_mail_request {
 
 struct kl_mail_peer {
     size_t unpaid; /* bytes of small messages that this rank has sent and the other has not taken */
-    size_t debt;   /* the other way: taken, and not told yet */
+    size_t debt;   /* the other way: taken, and not repaid yet */
     bool left;
     struct kl_cma_cache seen;
 };

@@ -744,7 +744,7 @@ bool body_headable(const struct body *b, size_t l, size_t segment)
     return true;
 }
 
-/* Statements that each warp executes once find their variables: those of the frame, and those that the segment computes. */
+/* Statements that each warp executes once find the variables of the frame, and the variables that the segment computes. */
 static bool check_warps(struct body *b)
 {
     for (uint32_t i = b->open; i < b->close; i++) {

@@ -60,7 +60,7 @@ static bool is_home(const struct region *r, const struct local *v)
     return v->leaf != NO_LOCAL && r->first <= v->leaf && v->leaf <= r->last;
 }
 
-/* Is the variable needed within one segment only? Then a warp is what its array has room for. */
+/* Is the variable needed within one segment only? Then its array has room for one warp. */
 static bool is_narrow(const struct body *b, const struct local *v)
 {
     size_t segment = body_segment(b, v->name);

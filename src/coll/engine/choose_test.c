@@ -263,7 +263,7 @@ static void large_operations_are_tried_in_the_ranks_own_buffers(void **state)
     (void)state;
     assert_true(tries_peer_direct(&all, NULL, large));
     assert_false(tries_peer_direct(&node, NULL, large));
-    assert_false(tries_peer_direct(&all, "ring", large)); /* what is asked for is done */
+    assert_false(tries_peer_direct(&all, "ring", large)); /* a forced algorithm runs */
     assert_false(tries_peer_direct(&ordered, NULL, large));
     t.count--;
     assert_false(tries_peer_direct(&all, NULL, t));

@@ -19,7 +19,7 @@ size_t kl_gpu_peers_bytes(void);
 
 /**
  * Do all paths work? The same answer in all processes. `board`: the common memory; NULL: there is one process. The log
- * names the paths that do not work. Errors are those of the own GPUs.
+ * names the paths that do not work. An error is of an own GPU.
  */
 ncclResult_t kl_gpu_peers_test(struct kl_gpu_team *team, int nprocesses, void *board, bool *work);
 

@@ -228,7 +228,7 @@ static uint32_t cycle_of_area(const struct kl_shm_exchange_area *area)
     return doubled && area->used > KL_SHM_EXCHANGE_FIRST_PLACES ? area->used / 2 : area->used;
 }
 
-/* Rounds until a place is written anew: that of the data, or the line of their flag. */
+/* Rounds until the place of the data, or the line of their flag, is written anew. */
 static uint64_t cycle_of(const struct kl_shm_exchange *b, size_t bytes)
 {
     if (kl_shm_exchange_is_packed(b, bytes)) return KL_SHM_EXCHANGE_AHEAD;

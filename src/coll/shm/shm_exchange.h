@@ -304,7 +304,7 @@ static inline struct kl_shm_exchange_flag *kl_shm_exchange_flag(const struct kl_
 
 /* ---- hints ---- */
 
-/** The lines of this rank's post of so many bytes, some rounds ahead: to be written, for which no post waits then. Not those of data with non-temporal stores. */
+/** The lines of this rank's post of so many bytes, some rounds ahead: to be written, for which no post waits then. Not the lines that non-temporal stores write. */
 static inline void kl_shm_exchange_prefetch_own(const struct kl_shm_exchange *b, size_t bytes)
 {
     const uint64_t round = b->round + KL_SHM_EXCHANGE_HINTED;

@@ -104,8 +104,8 @@ static void drop_arena(struct kl_process_shared *shared, bool in_use)
     shared->gpus_leaders = NULL;
 }
 
-/* Do NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbid it between some GPUs? The limits that hold without them are those of an
- * emulated machine. */
+/* Do NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbid it between some GPUs? Without them the limits would be an
+ * emulated machine's. */
 static ncclResult_t find_forbidden(ncclComm_t comm, bool *forbidden)
 {
     char why[KL_WHY_TEXT];

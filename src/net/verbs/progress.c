@@ -119,7 +119,7 @@ static void poll_all(struct kl_verbs_link *l)
 
 /* ---- the peer ---- */
 
-static void told(struct kl_verbs_link *l, const struct kl_verbs_record *r)
+static void on_record(struct kl_verbs_link *l, const struct kl_verbs_record *r)
 {
     if (r->type == KL_VERBS_REFUSED)
         kl_verbs_fail(l, ncclInvalidUsage,
@@ -145,7 +145,7 @@ static void look(struct kl_verbs_link *l, uint64_t now)
                       l->rank, l->peer, l->where, l->device->name, kl_verbs()->event_type_str(fatal - 1));
         return;
     }
-    while (!l->failed && kl_verbs_link_receive(l, &r, &ended)) told(l, &r);
+    while (!l->failed && kl_verbs_link_receive(l, &r, &ended)) on_record(l, &r);
     if (ended && !l->ended) l->ended = now;
 }
 

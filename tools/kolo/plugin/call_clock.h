@@ -3,7 +3,7 @@
  * call_clock.h - the time of a call without the time in which its thread was ready to run and had no core
  *
  * A call that sleeps counts whole; one that another program keeps from the core does not. The kernel's account of a
- * thread is read (Linux, /proc/self/task/TID/schedstat, nanoseconds); without it the time is that of the clock.
+ * thread is read (Linux, /proc/self/task/TID/schedstat, nanoseconds); without it the clock's time counts.
  * A clock belongs to one thread.
  */
 #ifndef KOLO_TOOL_PLUGIN_CALL_CLOCK_H

@@ -32,7 +32,7 @@ static void sleep_counts(void **state)
     kl_call_clock_close(&c);
 }
 
-/* Threads that share this one's only core: what they take is not the call's. */
+/* Threads that share this one's only core: their time is not the call's. */
 static void other_threads_do_not_count(void **state)
 {
     struct kl_call_clock c;

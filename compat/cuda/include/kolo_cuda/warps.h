@@ -2,8 +2,8 @@
 /**
  * warps.h - operations of warps in kernels that are loops over threads: of the values of all lanes at once.
  *
- * `live` are the lanes that have not returned; a mask is one for all lanes, or one of each lane. The results are those of sync.h's
- * functions, bit by bit: a lane that takes no part gives 0.
+ * `live` are the lanes that have not returned; a mask is one for all lanes, or one of each lane. Each gives the bits of
+ * sync.h's function; a lane that takes no part gives 0.
  */
 #ifndef KOLO_CUDA_WARPS_H
 #define KOLO_CUDA_WARPS_H
