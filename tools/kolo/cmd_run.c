@@ -27,7 +27,7 @@ struct run_options {
 
 #define FIELD(name) offsetof(struct run_options, name)
 static const struct kl_opt table[] = {
-    {'n', NULL, KL_OPT_INT, FIELD(nranks), 1, MAX_RANKS, "N", "number of ranks"},
+    {'n', "np", KL_OPT_INT, FIELD(nranks), 1, MAX_RANKS, "N", "number of ranks"},
     {0, "hosts", KL_OPT_INT, FIELD(nhosts), 1, KL_NETNS_MAX_HOSTS, "H",
      "divide the ranks over H emulated hosts (NCCL_HOSTID), which reach each other by network only (default: 1)"},
     {0, "netns", KL_OPT_FLAG, FIELD(netns), 0, 0, NULL,

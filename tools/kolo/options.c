@@ -155,6 +155,15 @@ static int take_short(struct parse *p, const char *word)
     return -1;
 }
 
+/* -np 4, as mpirun has it, where there is --np. */
+static bool is_np(const struct kl_opt *table, const char *word)
+{
+    bool has_np = false;
+
+    for (const struct kl_opt *o = table; o->letter || o->name; o++) has_np |= o->name && !strcmp(o->name, "np");
+    return has_np && !strcmp(word, "-np");
+}
+
 int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, void *values, char *why,
                   size_t why_size)
 {
@@ -165,6 +174,7 @@ int kl_opts_parse(const struct kl_opt *table, int argc, char **argv, int first, 
 
         if (word[0] != '-' || !word[1]) return p.at;
         if (!strcmp(word, "--")) return p.at + 1;
+        if (is_np(table, word)) word = "--np";
         if (word[1] == '-' ? take_long(&p, word + 2) : take_short(&p, word + 1)) return -1;
     }
     return argc;

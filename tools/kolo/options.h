@@ -2,7 +2,7 @@
 /**
  * options.h - command-line options as a table: one row gives parsing, range check and help.
  *
- * Forms:    -n 4, -n4, --iters 4, --iters=4. An option given twice: the last one counts, but for KL_OPT_LIST.
+ * Forms:    -n 4, -n4, --iters 4, --iters=4; -np 4 is --np 4. An option given twice: the last one counts, but for KL_OPT_LIST.
  * Order:    kl_opts_parse stops at the first word that is not an option, or behind `--`; a command whose options may
  *           follow its operands calls it again.
  * Values:   numbers as base/parse.h reads them, so also in hex. An empty value is refused.

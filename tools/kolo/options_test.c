@@ -15,6 +15,7 @@ struct values {
 
 static const struct kl_opt table[] = {
     {'n', "number", KL_OPT_INT, offsetof(struct values, number), 1, 100, "N", "a number"},
+    {0, "np", KL_OPT_INT, offsetof(struct values, number), 1, 100, "N", "mpirun's"},
     {'u', NULL, KL_OPT_INT, offsetof(struct values, number), 0, INT_MAX, "N", "without a bound"},
     {'F', "flag", KL_OPT_FLAG, offsetof(struct values, flag), 0, 0, NULL, "a flag"},
     {'I', "toggle", KL_OPT_SWITCH, offsetof(struct values, toggle), 0, 0, "[0|1]", "a switch"},
@@ -38,6 +39,9 @@ static const struct parse_case {
     {"", 1, NULL, {0}},
     {"-n 4", 3, NULL, {.number = 4}},
     {"-n4", 2, NULL, {.number = 4}},
+    {"-np 4", 3, NULL, {.number = 4}},
+    {"--np=4", 2, NULL, {.number = 4}},
+    {"-np 0", -1, "--np: \"0\" is not a whole number", {0}},
     {"--number 4", 3, NULL, {.number = 4}},
     {"--number=4", 2, NULL, {.number = 4}},
     {"-n 4 -n 5", 5, NULL, {.number = 5}},
