@@ -16,6 +16,7 @@ enum kl_tag {
     KL_TAG_RELAY_ANSWER = 0x4b070000,       /* the same */
     KL_TAG_CALL = 0x4b080000,               /* of a step in which calls are compared (comm/queue/compare.h) */
     KL_TAG_GPUS = 0x4b090000,               /* of memory that processes with GPUs share */
+    KL_TAG_GPUS_RELAY = 0x4b090001,         /* of more, where GPUs have no P2P */
 };
 
 #endif

@@ -284,6 +284,8 @@ static ncclResult_t test(struct test *t, int nprocesses, bool *work)
         for_paths(t, test_path, false);
         for_paths(t, verify, true);
         *work = judge_all(t);
+        if (kl_load_acquire(&t->board->broken))
+            rc = KL_FAIL(ncclRemoteError, "another process has left the test of P2P");
     }
     (void)kl_fetch_add_acq_rel(&t->board->over, 1); /* pairs with await */
     free_probes(t, await(t, &t->board->over, (uint32_t)nprocesses));

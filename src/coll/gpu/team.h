@@ -106,12 +106,14 @@ struct kl_gpu_place {
 ncclResult_t kl_gpu_identify(int device, unsigned char uuid[KL_GPU_UUID]);
 
 /** Bytes of memory that the processes of a team share; zeroed at first, and allocated when touched. */
-size_t kl_gpu_team_bytes(int nranks, const struct kl_device_config *config);
+size_t kl_gpu_team_bytes(int nranks);
 
 /** A team's settings and memory, beside the ranks' places. */
 struct kl_gpu_setup {
-    int nprocesses, own;                   /* this process's number */
-    void *common;                          /* kl_gpu_team_bytes of memory; NULL: there is one process */
+    int nprocesses, own; /* this process's number */
+    void *common;        /* kl_gpu_team_bytes of memory; NULL: there is one process */
+    ncclResult_t (*share)(void *ctx, size_t bytes, void **memory); /* more of it, for which all processes call */
+    void *ctx;
     bool no_p2p;                           /* settings forbid P2P between some of the GPUs: all processes know that */
     const struct kl_device_config *config; /* alike in all processes */
 };

@@ -147,7 +147,7 @@ static ncclResult_t join_processes(struct kl_gpu_team *team, const struct kl_gpu
 
 enum { ALIGNMENT = 4096 };
 
-/* The common memory: of the ranks in other processes, of the test of P2P, of GPUs without. */
+/* The common memory: of the ranks in other processes, and of the test of P2P. */
 static size_t align(size_t bytes)
 {
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -158,14 +158,9 @@ static void *board_of(const struct kl_gpu_setup *setup, int nranks)
     return setup->common ? (char *)setup->common + align(kl_gpu_far_bytes(nranks)) : NULL;
 }
 
-static void *relay_of(const struct kl_gpu_setup *setup, int nranks)
+size_t kl_gpu_team_bytes(int nranks)
 {
-    return setup->common ? (char *)board_of(setup, nranks) + align(kl_gpu_peers_bytes()) : NULL;
-}
-
-size_t kl_gpu_team_bytes(int nranks, const struct kl_device_config *config)
-{
-    return align(kl_gpu_far_bytes(nranks)) + align(kl_gpu_peers_bytes()) + kl_gpu_relay_bytes(nranks, config);
+    return align(kl_gpu_far_bytes(nranks)) + align(kl_gpu_peers_bytes());
 }
 
 /* Of this process's GPUs, both ways. */
@@ -184,6 +179,7 @@ static ncclResult_t enable_peers(const struct kl_gpu_team *team)
 static ncclResult_t join_gpus(struct kl_gpu_team *team, const struct kl_gpu_setup *setup)
 {
     bool work = false;
+    void *memory = NULL;
 
     if (team->nworkers == 1) return ncclSuccess;
     if (!setup->no_p2p) {
@@ -191,7 +187,8 @@ static ncclResult_t join_gpus(struct kl_gpu_team *team, const struct kl_gpu_setu
         KL_TRY(kl_gpu_peers_test(team, setup->nprocesses, board_of(setup, team->nranks), &work));
     }
     if (work) return ncclSuccess;
-    return kl_gpu_relay_create(team, setup->nprocesses, setup->own, relay_of(setup, team->nranks), setup->config);
+    if (setup->common) KL_TRY(setup->share(setup->ctx, kl_gpu_relay_bytes(team->nranks, setup->config), &memory));
+    return kl_gpu_relay_create(team, setup->nprocesses, setup->own, memory, setup->config);
 }
 
 /* GPUs that other processes submit to use the buffers of this one's collectives. */

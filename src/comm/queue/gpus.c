@@ -56,7 +56,7 @@ static ncclResult_t await_arena(ncclComm_t comm, struct kl_arena *arena)
 }
 
 /* Common memory of the processes, by their leaders. */
-static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena, const struct kl_device_config *devices)
+static ncclResult_t share_memory(ncclComm_t comm, uint32_t tag, size_t bytes, struct kl_arena **made)
 {
     const struct kl_subgroup leaders = kl_process_shared_leaders(comm, NULL, comm->shared->gpus_leaders);
     const struct kl_arena_config config = {
@@ -64,31 +64,42 @@ static ncclResult_t share_memory(ncclComm_t comm, struct kl_arena *arena, const 
         .ranks = leaders.rank,
         .n = leaders.n,
         .own = leaders.own,
-        .tag = KL_TAG_GPUS,
-        .bytes = kl_gpu_team_bytes(comm->nranks, devices),
+        .tag = tag,
+        .bytes = bytes,
         .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
     };
 
+    struct kl_arena *arena = *made = calloc(1, sizeof *arena);
+    if (!arena) return KL_NOMEM("memory that processes share");
     KL_TRY(kl_arena_begin(arena, &config));
     return await_arena(comm, arena);
 }
 
-static ncclResult_t get_arena(ncclComm_t comm, const struct kl_device_config *config)
+static ncclResult_t get_arena(ncclComm_t comm)
 {
     struct kl_process_shared *shared = comm->shared;
 
     if (shared->rank_map.nprocesses == 1) return ncclSuccess;
     if (comm->nranks > KL_JOB_RANKS) return ncclSuccess; /* refused below */
     shared->gpus_leaders = calloc((size_t)shared->rank_map.nprocesses, sizeof(int32_t));
-    shared->gpus_arena = calloc(1, sizeof *shared->gpus_arena);
-    if (!shared->gpus_leaders || !shared->gpus_arena) return KL_NOMEM("memory that processes share");
-    return share_memory(comm, shared->gpus_arena, config);
+    if (!shared->gpus_leaders) return KL_NOMEM("memory that processes share");
+    return share_memory(comm, KL_TAG_GPUS, kl_gpu_team_bytes(comm->nranks), &shared->gpus_arena);
+}
+
+/* For GPUs without P2P. */
+static ncclResult_t share_more(void *ctx, size_t bytes, void **memory)
+{
+    ncclComm_t comm = ctx;
+
+    KL_TRY(share_memory(comm, KL_TAG_GPUS_RELAY, bytes, &comm->shared->gpus_relay_arena));
+    *memory = comm->shared->gpus_relay_arena->memory;
+    return ncclSuccess;
 }
 
 /* Streams of a failed communicator may still wait for words of its arena: it stays mapped until the process ends. */
-static void drop_arena(struct kl_process_shared *shared, bool in_use)
+static void drop_arena(struct kl_arena **dropped, bool in_use)
 {
-    struct kl_arena *arena = shared->gpus_arena;
+    struct kl_arena *arena = *dropped;
 
     if (arena && in_use) {
         pthread_mutex_lock(&kept.lock);
@@ -99,8 +110,14 @@ static void drop_arena(struct kl_process_shared *shared, bool in_use)
         kl_arena_fini(arena);
         free(arena);
     }
+    *dropped = NULL;
+}
+
+static void drop_arenas(struct kl_process_shared *shared, bool in_use)
+{
+    drop_arena(&shared->gpus_arena, in_use);
+    drop_arena(&shared->gpus_relay_arena, in_use);
     free(shared->gpus_leaders);
-    shared->gpus_arena = NULL;
     shared->gpus_leaders = NULL;
 }
 
@@ -123,19 +140,31 @@ static ncclResult_t find_forbidden(ncclComm_t comm, bool *forbidden)
     return ncclSuccess;
 }
 
-static ncclResult_t create_team(ncclComm_t comm, const struct kl_gpu_place *place)
+static ncclResult_t try_team(ncclComm_t comm, const struct kl_gpu_place *place)
 {
     struct kl_process_shared *shared = comm->shared;
     struct kl_device_config config;
-    struct kl_gpu_setup setup = {.nprocesses = shared->rank_map.nprocesses, .own = shared->process, .config = &config};
+    struct kl_gpu_setup setup = {.nprocesses = shared->rank_map.nprocesses,
+                                 .own = shared->process,
+                                 .share = share_more,
+                                 .ctx = comm,
+                                 .config = &config};
 
     kl_param_load(&kl_device_param_set, &config);
-    KL_TRY(get_arena(comm, &config));
+    KL_TRY(get_arena(comm));
     KL_TRY(find_forbidden(comm, &setup.no_p2p));
     setup.common = shared->gpus_arena ? shared->gpus_arena->memory : NULL;
     KL_TRY(kl_gpu_team_create(place, comm->nranks, &setup, &shared->team));
     comm->gpus->team = shared->team;
     return ncclSuccess;
+}
+
+static ncclResult_t create_team(ncclComm_t comm, const struct kl_gpu_place *place)
+{
+    const ncclResult_t rc = try_team(comm, place);
+
+    if (rc) drop_arenas(comm->shared, false); /* no stream has used them */
+    return rc;
 }
 
 static void place_of(const struct ncclComm *comm, int rank, const unsigned char *uuid, struct kl_gpu_place *to)
@@ -211,7 +240,7 @@ void kl_comm_leave_gpus(ncclComm_t comm)
     pthread_mutex_lock(&comm->shared->lock);
     if (g->team && kl_gpu_team_leave(g->team, failed, kl_comm_failure_text(comm))) {
         comm->shared->team = NULL;
-        drop_arena(comm->shared, failed);
+        drop_arenas(comm->shared, failed);
     }
     pthread_mutex_unlock(&comm->shared->lock);
     kl_crossing_free(comm, g->crossing, failed);

@@ -69,12 +69,13 @@ struct kl_process_shared {
     pthread_cond_t changed;
     /* under lock: */
     int members, joined, left;
-    int arrived;                    /* ranks that have written their records */
-    struct kl_gpu_team *team;       /* held by each rank that joined it; NULL: none has, or all have left */
-    struct kl_gpu_hosts *gpu_hosts; /* the same, where ranks are on several hosts */
-    struct kl_arena *gpus_arena;    /* the team's common memory with other processes; NULL: none */
-    int32_t *gpus_leaders;          /* of the arena */
-    int done;                       /* stages */
+    int arrived;                       /* ranks that have written their records */
+    struct kl_gpu_team *team;          /* held by each rank that joined it; NULL: none has, or all have left */
+    struct kl_gpu_hosts *gpu_hosts;    /* the same, where ranks are on several hosts */
+    struct kl_arena *gpus_arena;       /* the team's common memory with other processes; NULL: none */
+    struct kl_arena *gpus_relay_arena; /* and more of it, for GPUs without P2P; NULL: none */
+    int32_t *gpus_leaders;             /* of the arena */
+    int done;                          /* stages */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
     uint64_t forgotten;             /* until when it waits for ranks that have not joined; 0: a rank is here */
