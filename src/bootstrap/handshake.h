@@ -24,7 +24,7 @@
 #include "bootstrap/seal.h"
 #include "os/socket.h"
 
-#define KL_PROTOCOL     5
+#define KL_PROTOCOL     6
 #define KL_HELLO_BYTES  48
 #define KL_ANSWER_BYTES (8 + KL_PROOF_BYTES)
 #define KL_NO_RANK      UINT32_MAX
