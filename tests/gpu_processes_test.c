@@ -488,8 +488,9 @@ static void streams_do_not_wait_for_a_killed_process(void **state)
 
     (void)state;
     assert_int_equal(good(&s), 0);
-    assert_int_equal(reduce(&s, COUNT), ncclSuccess);
-    assert_int_equal(cu->cuStreamSynchronize(NULL), 0); /* ends when the death is known */
+    const ncclResult_t rc = reduce(&s, COUNT);
+    assert_true(rc == ncclSuccess || (between_hosts && rc == ncclRemoteError)); /* it may come after the death */
+    assert_int_equal(cu->cuStreamSynchronize(NULL), 0);                         /* ends when the death is known */
     expect_failure(&s);
     leave(&s, true);
     end(child, true);
