@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a record of the RDMA net: one that is accepted has sensible terms, and is the same when it is written and read again. */
+/* Any bytes as a record of the RDMA net: one that is accepted has sensible parameters, and is the same when it is written and read again. */
 #include "net/verbs/record.h"
 
 #include <stdint.h>
@@ -22,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     memcpy(body, data, size < sizeof body ? size : sizeof body);
     if (!kl_verbs_record_parse(body, &r)) return 0;
-    if (r.type == KL_VERBS_TERMS) CHECK(r.terms.qps >= 1 && r.terms.qps <= KL_VERBS_QPS_MAX && r.terms.max_message);
-    CHECK(memchr(r.reason, 0, sizeof r.reason) && memchr(r.terms.device, 0, sizeof r.terms.device));
+    if (r.type == KL_VERBS_PARAMS) CHECK(r.params.qps >= 1 && r.params.qps <= KL_VERBS_QPS_MAX && r.params.max_message);
+    CHECK(memchr(r.reason, 0, sizeof r.reason) && memchr(r.params.device, 0, sizeof r.params.device));
     kl_verbs_record_encode(&r, &key, KL_CALLER, 7, wire);
     CHECK(kl_verbs_record_decode(wire, &key, KL_CALLER, 7, &again));
     CHECK(again.type == r.type && again.sent == r.sent && again.posted == r.posted);

@@ -236,6 +236,18 @@ static void advance_messages(struct kl_gpu_team *team, int rank)
     }
 }
 
+/*
+ * A rank has come. With other processes nothing is submitted here, but where ranks wait, so in the order of a group's
+ * communicators: two processes that submit in different orders may wait for each other at the heads of hardware queues.
+ */
+static void announce(struct kl_gpu_team *team)
+{
+    if (team->far)
+        (void)all_have_come(team);
+    else
+        while (all_have_come(team)) take_collective(team);
+}
+
 /* Submit all that is complete. */
 static void advance(struct kl_gpu_team *team)
 {
@@ -254,7 +266,7 @@ static void link_collective(struct kl_gpu_team *team, struct kl_gpu_op *op)
         team->first[rank] = op;
     team->arrived += !team->last[rank];
     team->last[rank] = op;
-    advance(team);
+    announce(team);
 }
 
 /* The link to the first waiting message of the peer that is the other side of `op`; NULL: none. */
@@ -302,7 +314,7 @@ void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool mess
         else
             link_collective(team, &call->op[i]);
     }
-    advance(team);
+    for (int r = 0; messages && team->far && r < team->nranks; r++) advance_messages(team, r);
     pthread_cond_broadcast(&team->changed);
     pthread_mutex_unlock(&team->lock);
 }
@@ -403,10 +415,11 @@ static ncclResult_t wait_for_others(struct kl_gpu_team *team, struct kl_gpu_call
                                     const struct kl_gpu_limits *limits)
 {
     while (call->left && !team->failed && !kl_load_acquire(stop)) { /* pairs with kl_comm_fail */
+        if (team->far) advance(team);
+        if (!call->left || team->failed) break;
         if (kl_deadline_passed(limits->deadline)) return late(team, call);
         if (kl_deadline_passed(limits->alone) && waits_for_itself(team, call)) return alone(team, call);
         wait_a_moment(team);
-        if (team->far) advance(team);
     }
     if (team->failed) {
         kl_error_adopt(team->text);

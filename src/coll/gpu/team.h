@@ -148,7 +148,8 @@ ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
 /** Mark the call's place on the program's streams. */
 ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call);
 
-/** Match its collectives, or its messages, with the other ranks'; complete ones are submitted, here or in kl_gpu_wait. */
+/** Match its collectives, or its messages, with the other ranks'; complete ones are submitted, here or in kl_gpu_wait; collectives of
+ * several processes there. */
 void kl_gpu_arrive(struct kl_gpu_team *team, struct kl_gpu_call *call, bool messages);
 
 /** When a wait ends at the latest; KL_NO_DEADLINE: never. */

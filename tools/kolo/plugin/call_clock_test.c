@@ -4,20 +4,20 @@
 #include "base/clock.h"
 #include "tests/kolo_test.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <threads.h>
 #include <unistd.h>
 
 enum { RIVALS = 4, SLEEP_US = 30000, WORK_NS = 100000000 };
 
 static atomic_bool stop;
 
-static int rival(void *none)
+static void *rival(void *none)
 {
     (void)none;
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) continue;
-    return 0;
+    return NULL;
 }
 
 static void sleep_counts(void **state)
@@ -37,7 +37,7 @@ static void other_threads_do_not_count(void **state)
 {
     struct kl_call_clock c;
     cpu_set_t before, one;
-    thrd_t thread[RIVALS];
+    pthread_t thread[RIVALS];
     (void)state;
 
     kl_call_clock_open(&c);
@@ -47,7 +47,7 @@ static void other_threads_do_not_count(void **state)
     for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
         if (CPU_ISSET(i, &before)) CPU_SET(i, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    for (int i = 0; i < RIVALS; i++) assert_int_equal(thrd_create(&thread[i], rival, NULL), thrd_success);
+    for (int i = 0; i < RIVALS; i++) assert_int_equal(pthread_create(&thread[i], NULL, rival, NULL), 0);
 
     kl_call_clock_begin(&c);
     const uint64_t begun = kl_now_ns();
@@ -55,7 +55,7 @@ static void other_threads_do_not_count(void **state)
     const uint64_t wall = kl_now_ns() - begun, took = kl_call_clock_took(&c);
 
     atomic_store_explicit(&stop, true, memory_order_relaxed);
-    for (int i = 0; i < RIVALS; i++) thrd_join(thread[i], NULL);
+    for (int i = 0; i < RIVALS; i++) pthread_join(thread[i], NULL);
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
     kl_call_clock_close(&c);
     assert_true(took < wall / 2);
