@@ -79,7 +79,6 @@ ncclResult_t kl_gpu_hosts_create(const struct kl_gpu_place *place, int nranks, s
     *out = NULL;
     if (!h) return KL_NOMEM("the ranks on GPUs");
     h->nranks = nranks;
-    h->refs = 1;
     init_lock(h);
     h->member = calloc((size_t)nranks, sizeof *h->member);
     if (!h->member) rc = KL_NOMEM("the ranks on GPUs");

@@ -18,7 +18,7 @@
 
 struct kl_gpu_hosts;
 
-/** Ranks at these places; ranks of this process have a device. One reference. */
+/** Ranks at these places; ranks of this process have a device. Each of them holds it, and the last that leaves frees it. */
 ncclResult_t kl_gpu_hosts_create(const struct kl_gpu_place *place, int nranks, struct kl_gpu_hosts **hosts);
 void kl_gpu_hosts_hold(struct kl_gpu_hosts *hosts);
 
