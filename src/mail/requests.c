@@ -64,7 +64,7 @@ static ncclResult_t grow(struct kl_mail *m)
     if (m->nrequests == MOST)
         return KL_FAIL(ncclInvalidUsage, "%u messages of rank %d are not over, or were not freed: there cannot be more",
                        MOST, m->config.rank);
-    struct kl_mail_request **table = realloc(m->request, room * sizeof *table);
+    struct kl_mail_request **table = realloc(m->request, room * sizeof(void *));
     if (!table) return KL_NOMEM("messages");
     m->request = table;
     m->room = room;

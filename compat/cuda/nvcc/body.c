@@ -500,8 +500,6 @@ static bool read_exchange(struct body *b, struct leaf l, uint32_t scope_end)
     return add_leaf(b, l);
 }
 
-static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end);
-
 /* A statement with operations of warps, and without barriers of the block. */
 static bool read_group(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end)
 {

@@ -150,19 +150,24 @@ ncclResult_t kl_gpu_relay_create(struct kl_gpu_team *team, int nprocesses, int o
     return ncclSuccess;
 }
 
+static void free_event(const struct kl_cuda_driver *driver, kl_cu_event event)
+{
+    if (event) (void)driver->cuEventDestroy(event);
+}
+
 static void free_lane(struct kl_gpu_team *team, struct kl_gpu_worker *w)
 {
     const struct kl_cuda_driver *driver = w->context->driver;
     struct kl_gpu_relay *r = team->relay;
     struct lane *l = lane_of(team, w);
-    kl_cu_event own[] = {l->came, l->gone[0], l->gone[1]}, seats[] = {r->in, r->reduced, r->pulled[0], r->pulled[1]};
     const bool leader = number_of(team, w) == team->leader;
 
     if (kl_cuda_enter(w->context)) return;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (own[i]) (void)driver->cuEventDestroy(own[i]);
-    for (size_t i = 0; leader && i < sizeof seats / sizeof *seats; i++)
-        if (seats[i]) (void)driver->cuEventDestroy(seats[i]);
+    free_event(driver, l->came);
+    for (int i = 0; i < SLOTS; i++) free_event(driver, l->gone[i]);
+    free_event(driver, leader ? r->in : NULL);
+    free_event(driver, leader ? r->reduced : NULL);
+    for (int i = 0; leader && i < SLOTS; i++) free_event(driver, r->pulled[i]);
     if (l->down) (void)driver->cuStreamDestroy(l->down);
     if (leader && r->meet) (void)driver->cuStreamDestroy(r->meet);
     kl_cuda_leave(w->context);
