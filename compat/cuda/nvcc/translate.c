@@ -5,6 +5,7 @@
 #include "compat/cuda/nvcc/plain.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static enum scope_kind kind_here(const struct translation *t)
 {
@@ -169,12 +170,25 @@ static bool translate_expanded(const char *text, size_t bytes, const struct tran
     }
 }
 
+/* Parts of a source are handled as C strings. */
+static bool has_no_null(const char *text, size_t bytes, FILE *errors)
+{
+    const char *null = bytes ? memchr(text, 0, bytes) : NULL;
+    unsigned line = 1;
+
+    if (!null) return true;
+    for (const char *at = text; at < null; at++) line += *at == '\n';
+    fprintf(errors, "error: line %u of the preprocessed source has a null character; remove it\n", line);
+    return false;
+}
+
 bool translate(const char *text, size_t bytes, struct translate_options *options, struct text *out, FILE *errors)
 {
     struct refusals refusals = {0};
     struct translate_options done;
     bool good;
 
+    if (!has_no_null(text, bytes, errors)) return false;
     if (options->fibres) return translate_once(text, bytes, options, NULL, out, errors);
     good = translate_expanded(text, bytes, options, &refusals, &done, out, errors);
     options->loops += done.loops;
