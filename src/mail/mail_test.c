@@ -207,7 +207,7 @@ static void tags_and_sources_decide(void **state)
     send(2, 0, 9, &sent[0], sizeof sent[0]); /* the first receive wants rank 1 */
     send(1, 0, 4, &sent[1], sizeof sent[1]);
     send(1, 0, 9, &sent[2], sizeof sent[2]);
-    send(1, 0, 9, &sent[3], sizeof sent[3]); /* nobody waits for it */
+    send(1, 0, 9, &sent[3], sizeof sent[3]); /* no receive takes it */
     deliver();
     expect_over(0, any, 2, 9, sizeof(int));
     expect_over(0, any1, 1, 4, sizeof(int));

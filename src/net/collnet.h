@@ -17,7 +17,7 @@
  *            for a later one.
  * Results:   of a reduction are the same at all members, bit for bit, and reproducible: contributions are combined in
  *            the order of member numbers.
- * Buffers:   are host memory, which nobody has to register. They belong to the network until test says done or fails, or until cancel or close returns. Receive and send
+ * Buffers:   are host memory, and need no registration. They belong to the network until test says done or fails, or until cancel or close returns. Receive and send
  *            buffers must not overlap.
  * Errors:    a lost member is ncclRemoteError, and named; a member with another request is ncclInvalidUsage. A failed
  *            group stays failed.

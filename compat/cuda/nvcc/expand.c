@@ -390,25 +390,15 @@ static bool put_tile_reduction(struct expander *x, struct frame *fr, uint32_t i,
 
 /* ---- functions ---- */
 
-static unsigned pieces_of(const struct tokens *k, uint32_t open)
+/* The parameters or arguments in a parenthesis. `needed`: only parameters without a default. */
+static unsigned pieces_of(const struct tokens *k, uint32_t open, bool needed)
 {
     uint32_t at = open + 1, close = k->at[open].partner;
     unsigned n = 0;
     struct piece p;
 
     if (close == open + 2 && token_is(k, at, "void")) return 0;
-    while (next_piece(k, &at, close, &p)) n++;
-    return n;
-}
-
-static unsigned needed_arguments(const struct tokens *k, uint32_t open)
-{
-    uint32_t at = open + 1, close = k->at[open].partner;
-    unsigned n = 0;
-    struct piece p;
-
-    if (close == open + 2 && token_is(k, at, "void")) return 0;
-    while (next_piece(k, &at, close, &p)) n += find_outside(k, p.from, p.to, " = ") == NO_TOKEN;
+    while (next_piece(k, &at, close, &p)) n += !needed || find_outside(k, p.from, p.to, " = ") == NO_TOKEN;
     return n;
 }
 
@@ -422,7 +412,7 @@ static const struct function *find_callee(struct expander *x, const struct frame
          at != NO_NAME; at = x->functions->at[at].same) {
         const struct function *f = &x->functions->at[at];
 
-        if (needed_arguments(k, f->open) > arguments || pieces_of(k, f->open) < arguments) continue;
+        if (pieces_of(k, f->open, true) > arguments || pieces_of(k, f->open, false) < arguments) continue;
         if (found || f->kernel || f->implicit || f->class != NO_TOKEN || !token_same(k, f->name, i)) return NULL;
         if (f->space != NO_TOKEN && !(f->space < fr->f->body && fr->f->body < k->at[f->space].partner)) return NULL;
         if (token_is(k, f->open - 1, ">") || token_is(k, f->name - 1, "::")) return NULL;
@@ -595,7 +585,7 @@ static bool write_function(struct expander *x, struct frame *fr, uint32_t i, uin
             return refuse(x, n, "a function that cannot stand in the kernel");
     if (!returns_at_end(k, f)) return refuse(x, f->name, "a function that returns from within");
     if (!bind_template(x, fr, i, open)) return refuse(x, i, "a function whose template arguments are not clear");
-    while (good && pieces_of(k, f->open) && next_piece(k, &at, k->at[f->open].partner, &p)) {
+    while (good && pieces_of(k, f->open, false) && next_piece(k, &at, k->at[f->open].partner, &p)) {
         uint32_t assigned = find_outside(k, p.from, p.to, " = ");
         bool by_default = !next_piece(k, &passed, k->at[open].partner, &argument);
 
@@ -624,7 +614,7 @@ static bool write_function(struct expander *x, struct frame *fr, uint32_t i, uin
 static bool put_function_call(struct expander *x, struct frame *fr, uint32_t i, uint32_t open, struct text *before,
                               struct text *out)
 {
-    const struct function *callee = find_callee(x, fr, i, pieces_of(x->k, open));
+    const struct function *callee = find_callee(x, fr, i, pieces_of(x->k, open, false));
     struct frame inner = {.f = callee, .caller = fr, .number = ++x->numbers, .depth = fr->depth + 1};
     bool good;
 
@@ -930,7 +920,7 @@ static bool put_choice(struct expander *x, const struct function *f, struct text
     text_put(out, "(");
     at = f->open + 1;
     between = "";
-    while (pieces_of(k, f->open) && next_piece(k, &at, k->at[f->open].partner, &p)) {
+    while (pieces_of(k, f->open, false) && next_piece(k, &at, k->at[f->open].partner, &p)) {
         uint32_t name = declared_name(k, p);
 
         if (name == NO_TOKEN || name == p.from || is_type_word(k, name) ||
@@ -1028,30 +1018,4 @@ bool expand(const char *text, size_t bytes, struct refusals *refusals, struct te
     free(x.tiles);
     source_close(&x.source);
     return any;
-}
-
-/* ---- refusals ---- */
-
-const char *refusal_of(const struct refusals *r, const char *place)
-{
-    for (size_t i = 0; i < r->count; i++)
-        if (!strcmp(r->at[i].place, place)) return r->at[i].why;
-    return NULL;
-}
-
-void refuse_kernel(struct refusals *r, const char *place, const char *why)
-{
-    if (refusal_of(r, place)) return;
-    r->at = must_grow(r->at, (r->count + 1) * sizeof *r->at);
-    r->at[r->count++] = (struct refusal){.place = must_copy(place, strlen(place)), .why = must_copy(why, strlen(why))};
-}
-
-void refusals_drop(struct refusals *r)
-{
-    for (size_t i = 0; i < r->count; i++) {
-        free(r->at[i].place);
-        free(r->at[i].why);
-    }
-    free(r->at);
-    *r = (struct refusals){0};
 }

@@ -12,26 +12,10 @@
 #ifndef KL_NVCC_EXPAND_H
 #define KL_NVCC_EXPAND_H
 
+#include "compat/cuda/nvcc/refusals.h"
 #include "compat/cuda/nvcc/text.h"
 
 #include <stdbool.h>
-
-/** Why kernels keep their fibres, by their places in the source. */
-struct refusal {
-    char *place, *why;
-};
-
-struct refusals {
-    struct refusal *at;
-    size_t count;
-};
-
-/** The reason of the kernel at `place`, NULL: it was not refused. */
-const char *refusal_of(const struct refusals *r, const char *place);
-
-/** Keep a reason; both texts are copied. */
-void refuse_kernel(struct refusals *r, const char *place, const char *why);
-void refusals_drop(struct refusals *r);
 
 /** Write the source with its kernels expanded, but for those in `refusals`, to which others are added. False: none was, `out` is empty. */
 bool expand(const char *text, size_t bytes, struct refusals *refusals, struct text *out);

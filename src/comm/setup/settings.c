@@ -30,7 +30,7 @@ const struct kl_param_set *const kl_comm_param_sets[] = {&kl_log_param_set,     
 
 /* ---- the settings of this rank ---- */
 
-/* "" for a default that nobody can set, such as -2 where Kolo decides. */
+/* "" for a default outside of the allowed values, such as -2 where Kolo decides. */
 static const char *value_of(const struct kl_param *p, const struct kl_settings *from, char text[KL_PARAM_TEXT])
 {
     const char *value = kl_param_value(p, from, text);
