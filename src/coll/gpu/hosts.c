@@ -91,7 +91,7 @@ ncclResult_t kl_gpu_hosts_create(const struct kl_gpu_place *place, int nranks, s
     return rc;
 }
 
-void kl_gpu_hosts_hold(struct kl_gpu_hosts *h)
+void kl_gpu_hosts_ref(struct kl_gpu_hosts *h)
 {
     pthread_mutex_lock(&h->lock);
     h->refs++;

@@ -18,9 +18,9 @@
 
 struct kl_gpu_hosts;
 
-/** Ranks at these places; ranks of this process have a device. Each of them holds it, and the last that leaves frees it. */
+/** Ranks at these places; ranks of this process have a device. Each takes a reference, and the last to leave frees it. */
 ncclResult_t kl_gpu_hosts_create(const struct kl_gpu_place *place, int nranks, struct kl_gpu_hosts **hosts);
-void kl_gpu_hosts_hold(struct kl_gpu_hosts *hosts);
+void kl_gpu_hosts_ref(struct kl_gpu_hosts *hosts);
 
 /** As kl_gpu_team_leave. */
 bool kl_gpu_hosts_leave(struct kl_gpu_hosts *hosts, bool failed, const char *text);

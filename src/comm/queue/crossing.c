@@ -43,7 +43,7 @@ ncclResult_t kl_crossing_create(ncclComm_t comm, struct kl_crossing **out)
     kl_param_load(&kl_device_param_set, &config);
     x->limit = (size_t)config.cuda_round;
     x->hosts = comm->shared->gpu_hosts;
-    kl_gpu_hosts_hold(x->hosts);
+    kl_gpu_hosts_ref(x->hosts);
     kl_gpu_hosts_note_caller(x->hosts, comm->rank, comm->creator);
     x->gate = kl_gpu_hosts_gate(x->hosts, comm->rank);
     return kl_stream_create_on(comm->device, 0, &x->engine);
