@@ -3,33 +3,27 @@
  * The effect on the others when a rank dies, aborts, or never comes: every survivor gets an error that names it, in
  * bounded time, and ends by itself; nothing is left behind.
  *
- * The test runs its own program again as ranks: failures_test ROLE RANK SIZE ID.
+ * Its ranks are processes (own_ranks.h). Jobs that a rank cannot join are in joining_test.c.
  */
 #include "include/kolo.h"
 
-#include "bootstrap/bootstrap.h"
-#include "tests/free_port.h"
 #include "tests/hang.h"
 #include "tests/kolo_test.h"
+#include "tests/own_ranks.h"
 #include "tests/own_shm.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, EXIT_AS_EXPECTED = 42, FEW_FILES = 32, USED_UP_FILES = 80, NO_FILES = 6 };
+enum { RANKS = 4, COUNT = 1 << 18 };
 #define TIMEOUT_S "TEST_TIMEOUT_S" /* of one operation, in s */
 
 static bool own_shm; /* this process has a /dev/shm of its own */
@@ -78,13 +72,6 @@ static ncclResult_t operate_until_failure(struct rank *r)
     }
     while (!rc) rc = operate_once(r);
     return rc;
-}
-
-static bool says(const char *text, const char *words)
-{
-    if (strstr(text, words)) return true;
-    fprintf(stderr, "\"%s\" does not say \"%s\"\n", text, words);
-    return false;
 }
 
 /* All guarantees after the loss of rank 2: the code, the name, stickiness, and an end. */
@@ -330,78 +317,16 @@ static int fork_children(struct rank *r)
     return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
 }
 
-/* The file of NCCL_TOPO_FILE cannot be read: this machine is used instead. */
-static int reduce_alone(struct rank *r)
-{
-    ncclResult_t rc = reduce_once(r);
-
-    ncclCommDestroy(r->comm);
-    return rc ? 1 : EXIT_AS_EXPECTED;
-}
-
-/* With no more descriptors than the standard ones, the loop's, the rendezvous's, one for each connection, and two or three for memory. */
-static int reduce_with_few_files(struct rank *r)
-{
-    ncclResult_t rc = reduce_once(r);
-
-    if (rc) fprintf(stderr, "rank %d: %d %s\n", r->rank, rc, ncclGetLastError(r->comm));
-    return rc || ncclCommDestroy(r->comm) ? 1 : EXIT_AS_EXPECTED;
-}
-
-/* Communicator after communicator, until one of the processes has no descriptor left: all ranks get its name and the
- * reason at once. */
-static int use_up_files(struct rank *r)
-{
-    ncclResult_t rc = ncclSuccess;
-    ncclComm_t child;
-
-    for (int i = 0; i < 1000 && !rc; i++) {
-        rc = ncclCommSplit(r->comm, 0, r->rank, &child, NULL);
-        rc = rc ? rc : ncclAllReduce(r->send, r->recv, 8, ncclFloat, ncclSum, child, NULL);
-        rc = rc ? rc : koloStreamSynchronize(NULL);
-    }
-    bool fine = says(ncclGetLastError(NULL), "raise `ulimit -n`") && says(ncclGetLastError(NULL), "rank ");
-    if (!fine) fprintf(stderr, "rank %d: %d %s\n", r->rank, rc, ncclGetLastError(NULL));
-    return rc && fine ? EXIT_AS_EXPECTED : 1; /* the others may still be told */
-}
-
-/* ---- joining that fails: the rank itself reports the result ---- */
-
-static int expect_no_join(ncclResult_t rc, ncclComm_t comm, ncclResult_t want, const char *words)
-{
-    bool fine = rc == want && !comm && says(ncclGetLastError(NULL), words);
-
-    if (!fine) fprintf(stderr, "got %d: %s\n", rc, ncclGetLastError(NULL));
-    return fine ? EXIT_AS_EXPECTED : 1;
-}
-
 static const struct role {
     const char *name;
-    int (*run)(struct rank *r); /* after joining, or */
-    ncclResult_t rc;            /* the result of joining */
-    const char *words;          /* and words of its text */
+    int (*run)(struct rank *r); /* after joining; NULL: joining fails, and names rank 2 */
 } roles[] = {
-    {"lose", lose_rank_2, ncclSuccess, NULL},
-    {"lose_in_messages", lose_rank_2_in_messages, ncclSuccess, NULL},
-    {"abort", abort_rank_2, ncclSuccess, NULL},
-    {"wait", wait_in_vain, ncclSuccess, NULL},
-    {"stopped", miss_the_stopped, ncclSuccess, NULL},
-    {"impatient", time_out, ncclSuccess, NULL},
-    {"disagree", disagree, ncclSuccess, NULL},
-    {"disagree_on_little", disagree_on_little, ncclSuccess, NULL},
-    {"diverge", diverge, ncclSuccess, NULL},
-    {"desert", desert, ncclSuccess, NULL},
-    {"fork", fork_children, ncclSuccess, NULL},
-    {"miss", NULL, ncclRemoteError, "rank 2"},
-    {"secret", NULL, ncclRemoteError, "secret"},
-    {"malformed", NULL, ncclInternalError, "topology.xml:3:"},
-    {"version", NULL, ncclInvalidUsage, "version"},
-    {"unreadable", reduce_alone, ncclSuccess, NULL},
-    {"taken", NULL, ncclSystemError, "in use"},
-    {"nointerface", NULL, ncclSystemError, "interface"},
-    {"few_files", reduce_with_few_files, ncclSuccess, NULL},
-    {"use_up_files", use_up_files, ncclSuccess, NULL},
-    {"no_files", NULL, ncclSystemError, "raise `ulimit -n`"},
+    {"lose", lose_rank_2},         {"lose_in_messages", lose_rank_2_in_messages},
+    {"abort", abort_rank_2},       {"wait", wait_in_vain},
+    {"stopped", miss_the_stopped}, {"impatient", time_out},
+    {"disagree", disagree},        {"disagree_on_little", disagree_on_little},
+    {"diverge", diverge},          {"desert", desert},
+    {"fork", fork_children},       {"miss", NULL},
 };
 
 static const struct role *role_named(const char *name)
@@ -411,24 +336,13 @@ static const struct role *role_named(const char *name)
     return NULL;
 }
 
-static void allow_files(rlim_t n)
-{
-    setrlimit(RLIMIT_NOFILE, &(struct rlimit){.rlim_cur = n, .rlim_max = n});
-}
-
 static int run_rank(char **argv)
 {
     const struct role *role = role_named(argv[1]);
-    struct rank r = {.rank = (int)strtol(argv[2], NULL, 10), .size = (int)strtol(argv[3], NULL, 10)};
-    ncclUniqueId id;
+    struct rank r = {.size = RANKS};
+    const ncclResult_t rc = join_job(argv, &r.rank, &r.comm);
 
-    alarm(kolo_test_hang_s());
-    if (!strcmp(role->name, "few_files")) allow_files(FEW_FILES);
-    if (!strcmp(role->name, "use_up_files")) allow_files(USED_UP_FILES);
-    if (!strcmp(role->name, "no_files")) allow_files(NO_FILES);
-    ncclResult_t rc = *argv[4] ? kl_bootstrap_id_parse(argv[4], &id) : ncclGetUniqueId(&id);
-    rc = rc ? rc : ncclCommInitRank(&r.comm, r.size, id, r.rank);
-    if (!role->run) return expect_no_join(rc, r.comm, role->rc, role->words);
+    if (!role->run) return expect_no_join(rc, r.comm, ncclRemoteError, "rank 2");
     if (rc) {
         fprintf(stderr, "rank %d cannot join: %s\n", r.rank, ncclGetLastError(NULL));
         return 1;
@@ -443,46 +357,12 @@ static int run_rank(char **argv)
 
 /* ---- the parent ---- */
 
-struct child {
-    pid_t pid;
-    int out; /* its standard output */
-};
-
-static void start_child(struct child *c, const char *role, int rank, int size, const char *id)
-{
-    char rank_text[12], size_text[12];
-    char *argv[] = {
-        (char *)"failures_test", (char *)(uintptr_t)role, rank_text, size_text, (char *)(uintptr_t)id, NULL};
-    posix_spawn_file_actions_t actions;
-    int ends[2];
-
-    snprintf(rank_text, sizeof rank_text, "%d", rank);
-    snprintf(size_text, sizeof size_text, "%d", size);
-    assert_int_equal(pipe(ends), 0);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    assert_int_equal(posix_spawn(&c->pid, "/proc/self/exe", &actions, NULL, argv, environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    c->out = ends[0];
-}
-
 /* Waits until it runs, or ends. */
 static bool is_running(const struct child *c)
 {
     char text[16];
 
     return read(c->out, text, sizeof text) > 0;
-}
-
-static int wait_for_exit(struct child *c)
-{
-    int status;
-
-    waitpid(c->pid, &status, 0);
-    close(c->out);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 /* 0 where it may be others'. */
@@ -494,14 +374,6 @@ static int files_in_shm(void)
     for (struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.';
     if (d) closedir(d);
     return n;
-}
-
-static void make_id(char text[2 * NCCL_UNIQUE_ID_BYTES + 1])
-{
-    ncclUniqueId id;
-
-    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
-    kl_bootstrap_id_format(&id, text);
 }
 
 static void start_job(struct child *children, const char *role, int first, int last)
@@ -683,110 +555,6 @@ static void forked_children_are_refused_and_reach_nobody(void **state)
     for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
 }
 
-static void expect_alone(const char *variable, const char *value, const char *role)
-{
-    struct child c;
-
-    setenv(variable, value, 1);
-    start_child(&c, role, 0, 2, "");
-    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
-    unsetenv(variable);
-}
-
-static void few_descriptors_are_enough_and_too_few_are_an_error(void **state)
-{
-    struct child c[RANKS];
-
-    (void)state;
-    start_job(c, "few_files", 0, RANKS - 1);
-    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-    expect_alone("KOLO_BOOTSTRAP_TIMEOUT", "5", "no_files");
-}
-
-static void running_out_of_descriptors_is_reported(void **state)
-{
-    struct child c[RANKS];
-
-    (void)state;
-    start_job(c, "use_up_files", 0, RANKS - 1); /* whose timeout is longer than the test's */
-    for (int r = 0; r < RANKS; r++) assert_int_equal(wait_for_exit(&c[r]), EXIT_AS_EXPECTED);
-}
-
-/* ---- rendezvous by address ---- */
-
-static void another_secret_is_refused(void **state)
-{
-    struct child zero, one;
-    char address[32];
-
-    (void)state;
-    snprintf(address, sizeof address, "127.0.0.1:%d", kolo_test_free_port());
-    setenv("KOLO_BOOTSTRAP_TIMEOUT", "3600", 1);
-    setenv("KOLO_SECRET", "one", 1);
-    start_child(&zero, "miss", 0, 2, address); /* waits for rank 1, which never comes */
-    setenv("KOLO_SECRET", "two", 1);
-    start_child(&one, "secret", 1, 2, address);
-    assert_int_equal(wait_for_exit(&one), EXIT_AS_EXPECTED);
-    kill(zero.pid, SIGKILL);
-    wait_for_exit(&zero);
-    unsetenv("KOLO_SECRET");
-    unsetenv("KOLO_BOOTSTRAP_TIMEOUT");
-}
-
-/* A port that no other process can have. */
-static int take_port(uint16_t *port)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(fd, 1), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
-    *port = ntohs(a.sin_port);
-    return fd;
-}
-
-static void a_taken_port_and_a_missing_interface_are_system_errors(void **state)
-{
-    char address[32];
-    uint16_t port;
-    int taken = take_port(&port);
-
-    (void)state;
-    snprintf(address, sizeof address, "127.0.0.1:%u", port);
-    expect_alone("NCCL_COMM_ID", address, "taken");
-    close(taken);
-    expect_alone("NCCL_SOCKET_IFNAME", "=nosuchinterface", "nointerface");
-}
-
-static void run_with_topology(const char *path, const char *text, const char *role)
-{
-    struct child c;
-    FILE *f = text ? fopen(path, "w") : NULL;
-
-    if (f) fputs(text, f);
-    if (f) fclose(f);
-    setenv("NCCL_TOPO_FILE", path, 1);
-    start_child(&c, role, 0, 1, "");
-    assert_int_equal(wait_for_exit(&c), EXIT_AS_EXPECTED);
-    unsetenv("NCCL_TOPO_FILE");
-    unlink(path);
-}
-
-static void wrong_topology_files_are_told_apart(void **state)
-{
-    char folder[] = "/tmp/kolo-failures-XXXXXX", path[64];
-
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/topology.xml", folder);
-    run_with_topology(path, NULL, "unreadable");
-    run_with_topology(path, "<system version=\"1\">\n<cpu numaid=\"0\">\n</system>\n", "malformed");
-    run_with_topology(path, "<system version=\"7\"/>\n", "version");
-    rmdir(folder);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -798,11 +566,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_that_is_stopped_is_named_by_all),
         cmocka_unit_test(ranks_that_disagree_or_leave_are_an_error_for_all),
         cmocka_unit_test(forked_children_are_refused_and_reach_nobody),
-        cmocka_unit_test(few_descriptors_are_enough_and_too_few_are_an_error),
-        cmocka_unit_test(running_out_of_descriptors_is_reported),
-        cmocka_unit_test(another_secret_is_refused),
-        cmocka_unit_test(wrong_topology_files_are_told_apart),
-        cmocka_unit_test(a_taken_port_and_a_missing_interface_are_system_errors),
     };
 
     if (argc > 1) return run_rank(argv);

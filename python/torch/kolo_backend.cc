@@ -8,7 +8,7 @@
  *
  * Threads: any, also callbacks of futures. abort() may be called while others wait. A forked child does nothing with its parent's groups.
  */
-#include "mail.hpp"
+#include "tagged.hpp"
 #include "work.hpp"
 
 #include <ATen/record_function.h>
@@ -258,7 +258,7 @@ class KoloBackend final : public Backend
     {
         init();
         link_->global_rank = (int)recorded_group().ranks[(size_t)rank];
-        if (manner_.tagged_messages) mail_ = c10::make_intrusive<MailBackend>(link_, options_, rank, size);
+        if (manner_.tagged_messages) tagged_ = c10::make_intrusive<TaggedBackend>(link_, options_, rank, size);
         if (!manner_.tagged_messages && !manner_.ordered_messages) make_messages();
     }
 
@@ -436,7 +436,7 @@ class KoloBackend final : public Backend
     std::unique_ptr<Batch> batch_;
     std::atomic<bool> batching_{false};
 
-    intrusive_ptr<MailBackend> mail_;
+    intrusive_ptr<TaggedBackend> tagged_;
     std::once_flag messages_made_;
     intrusive_ptr<Backend> messages_;
     std::atomic<uint64_t> monitored_{0}; // barriers so far
@@ -1213,7 +1213,7 @@ WorkPtr KoloBackend::message(const Call &call, const Tensors &tensors, Staging &
     check_alive(call);
     const Records records = record(call, 0, call.type == OpType::SEND ? tensors : Tensors(),
                                    call.type == OpType::SEND ? Tensors() : tensors);
-    auto started = start(mail_ ? *mail_ : messages());
+    auto started = start(tagged_ ? *tagged_ : messages());
     if (auto *batch = own_batch()) {
         put_into_batch(
             *batch, call, tensors, tensors, staging, [](Scope &) { return ncclSuccess; }, records);

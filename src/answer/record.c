@@ -2,6 +2,7 @@
 #include "answer/record.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "topo/xml.h"
 
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static ncclResult_t read_text(struct kl_record *r, const struct kl_named_text *t
 
     if (t->text) return kl_record_add(r, t->name, t->text, t->bytes);
     KL_TRY(kl_xml_read(t->name, &text, &bytes));
-    ncclResult_t rc = kl_record_add(r, strcmp(t->name, "-") ? t->name : "standard input", text, bytes);
+    ncclResult_t rc = kl_record_add(r, kl_text_input(t->name), text, bytes);
 
     free(text);
     return rc;

@@ -7,7 +7,6 @@
 #include "topo/xml.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 ncclResult_t kl_switches_open(const char *file, struct kl_switches *s)
 {
@@ -16,7 +15,7 @@ ncclResult_t kl_switches_open(const char *file, struct kl_switches *s)
 
     *s = (struct kl_switches){.kind = KL_INPUT_UNKNOWN};
     KL_TRY(kl_xml_read(file, &text, &bytes));
-    ncclResult_t rc = kl_switches_read(strcmp(file, "-") ? file : "standard input", text, bytes, s);
+    ncclResult_t rc = kl_switches_read(kl_text_input(file), text, bytes, s);
 
     free(text);
     return rc;

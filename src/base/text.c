@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 void kl_text_vadd(struct kl_text *text, const char *fmt, va_list args)
 {
@@ -38,4 +39,9 @@ void kl_text_add_time(struct kl_text *text, double us)
     double value = us < 999.5 ? us : us < 999500 ? us / 1e3 : us / 1e6;
 
     kl_text_add(text, value < 9.995 ? "%.2f %s" : value < 99.95 ? "%.1f %s" : "%.0f %s", value, unit);
+}
+
+const char *kl_text_input(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
 }

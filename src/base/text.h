@@ -36,6 +36,9 @@ void kl_text_add_size(struct kl_text *text, int64_t bytes);
 /** Append a time in the unit that suits it: "28.8 us", "1.27 ms", "2.05 s". */
 void kl_text_add_time(struct kl_text *text, double us);
 
+/** The name of an input file in messages: "-" is standard input. */
+const char *kl_text_input(const char *path);
+
 /** Plural ending of a noun for `n`: "s", or "" for one. */
 static inline const char *kl_plural(long long n)
 {

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/test_jobs.h"
+#include "bootstrap/test_loop.h"
 #include "tests/kolo_test.h"
 
 #include <errno.h>
@@ -14,20 +14,6 @@
 #include <unistd.h>
 
 /* ---- helpers ---- */
-
-static struct kl_loop *loop;
-
-static int hold_loop(void **state)
-{
-    note_fds(state);
-    return kl_loop_ref(&loop) != ncclSuccess;
-}
-
-static int drop_loop(void **state)
-{
-    kl_loop_unref(loop);
-    return expect_no_more_fds(state);
-}
 
 /* An acceptor that records its callers, and admits all of them. */
 struct host {

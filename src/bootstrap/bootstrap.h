@@ -54,11 +54,11 @@ struct kl_bootstrap_config {
     void (*on_control_msg)(void *ctx, struct kl_bootstrap *bootstrap, int from, const void *data, size_t bytes);
 
     /**
-     * Called by the event loop thread for each piece of mail (kl_bootstrap_mail), in its sender's order, and when a rank
-     * that this one was connected with has left in good order: no more comes from it. Must not wait for the bootstrap,
-     * and may send mail. NULL: mail is dropped.
+     * Called by the event loop thread for each packet (kl_bootstrap_packet_send), in its sender's order, and when
+     * a rank that this one was connected with has left in good order: no more comes from it. Must not wait for the
+     * bootstrap, and may send packets. NULL: packets are dropped.
      */
-    void (*on_mail)(void *ctx, int from, const void *data, size_t bytes);
+    void (*on_packet)(void *ctx, int from, const void *data, size_t bytes);
     void (*on_left)(void *ctx, int peer);
 
     /**
@@ -211,15 +211,15 @@ ncclResult_t kl_bootstrap_watch(struct kl_bootstrap *bootstrap, int peer);
  */
 void kl_bootstrap_on_message(struct kl_bootstrap *bootstrap, void (*fn)(void *ctx), void *ctx);
 
-/* ---- mail: for the owner's own queues, beside exchanges ---- */
+/* ---- packets: for a protocol of the owner, beside exchanges ---- */
 
 /**
- * Queue a copy of `head` and `data`, 16 MiB at most, as one piece for the on_mail of `peer`, another rank; connects first
- * if need be. Does not block. Any thread. Pieces for a rank stay in order. Errors as kl_bootstrap_post; the queue is
- * limited by memory only.
+ * Queue a copy of `head` and `data`, 16 MiB at most, as one packet for the on_packet of `peer`, another rank; connects
+ * first if need be. Does not block. Any thread. Packets for a rank stay in order. Errors as kl_bootstrap_post; the queue
+ * is limited by memory only.
  */
-ncclResult_t kl_bootstrap_mail(struct kl_bootstrap *bootstrap, int peer, const void *head, size_t head_bytes,
-                               const void *data, size_t bytes);
+ncclResult_t kl_bootstrap_packet_send(struct kl_bootstrap *bootstrap, int peer, const void *head, size_t head_bytes,
+                                      const void *data, size_t bytes);
 
 /* ---- status queries: answered by the event loop, independently of a rank's own threads; any thread ---- */
 

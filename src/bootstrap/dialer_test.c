@@ -5,25 +5,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/acceptor.h"
-#include "bootstrap/test_jobs.h"
+#include "bootstrap/test_loop.h"
 #include "tests/kolo_test.h"
 
 #include <errno.h>
 
 static const struct kl_key key = {{1, 2, 3}};
-static struct kl_loop *loop;
-
-static int hold_loop(void **state)
-{
-    note_fds(state);
-    return kl_loop_ref(&loop) != ncclSuccess;
-}
-
-static int drop_loop(void **state)
-{
-    kl_loop_unref(loop);
-    return expect_no_more_fds(state);
-}
 
 /* ---- listeners ---- */
 

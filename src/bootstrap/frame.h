@@ -39,7 +39,7 @@ enum kl_frame_type {
     KL_FRAME_STATUS_QUERY,   /* a status query: status_query.h */
     KL_FRAME_STATUS_REPLIES, /* answers to a query, on their way back */
     KL_FRAME_CONTROL,        /* a control message: kl_bootstrap_control_send */
-    KL_FRAME_MAIL,           /* kl_bootstrap_mail */
+    KL_FRAME_PACKET,         /* kl_bootstrap_packet_send */
     KL_FRAME_TYPES
 };
 

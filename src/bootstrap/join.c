@@ -83,7 +83,7 @@ ncclResult_t kl_join_begin(const struct kl_bootstrap_config *c, struct kl_bootst
     KL_TRY(kl_state_create(c->rank, c->nranks, &b));
     b->on_failure = c->on_failure;
     b->on_control_msg = c->on_control_msg;
-    b->on_mail = c->on_mail;
+    b->on_packet = c->on_packet;
     b->on_left = c->on_left;
     b->ctx = c->ctx;
     b->timeout_ms = c->timeout_ms;

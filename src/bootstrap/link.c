@@ -237,11 +237,11 @@ static void on_control_msg_frame(struct kl_contact *peer, const struct kl_frame 
     if (b->on_control_msg) b->on_control_msg(b->ctx, b, peer->rank, f->body, f->head.length);
 }
 
-static void hear_mail(struct kl_contact *peer, const struct kl_frame *f)
+static void on_packet_frame(struct kl_contact *peer, const struct kl_frame *f)
 {
     struct kl_bootstrap *b = peer->bootstrap;
 
-    if (b->on_mail) b->on_mail(b->ctx, peer->rank, f->body, f->head.length);
+    if (b->on_packet) b->on_packet(b->ctx, peer->rank, f->body, f->head.length);
 }
 
 static void deliver(struct kl_contact *peer, struct kl_frame *f)
@@ -259,7 +259,7 @@ static bool on_frame(struct kl_contact *peer, struct kl_frame *f)
 {
     bool query = f->head.type == KL_FRAME_STATUS_QUERY || f->head.type == KL_FRAME_STATUS_REPLIES;
     bool goes_on =
-        query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL || f->head.type == KL_FRAME_MAIL;
+        query || f->head.type == KL_FRAME_NOTICE || f->head.type == KL_FRAME_CONTROL || f->head.type == KL_FRAME_PACKET;
 
     if (f->head.type == KL_FRAME_DATA || f->head.type == KL_FRAME_STEP) {
         deliver(peer, f);
@@ -269,8 +269,8 @@ static bool on_frame(struct kl_contact *peer, struct kl_frame *f)
         peer->bootstrap->on_status_frame(peer, f);
     else if (f->head.type == KL_FRAME_CONTROL)
         on_control_msg_frame(peer, f);
-    else if (f->head.type == KL_FRAME_MAIL)
-        hear_mail(peer, f);
+    else if (f->head.type == KL_FRAME_PACKET)
+        on_packet_frame(peer, f);
     else if (f->head.type == KL_FRAME_NOTICE)
         on_notice(peer, f);
     else if (f->head.type == KL_FRAME_BYE)

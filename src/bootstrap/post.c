@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Non-blocking messages: outgoing ones are queued, incoming ones polled. Also beside an exchange of another thread.
- * Mail is queued alike, and goes to the owner as it comes. */
+ * Packets are queued alike; those that arrive go to the owner at once. */
 #include "base/error.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/inbox.h"
@@ -42,7 +42,7 @@ ncclResult_t kl_bootstrap_post(struct kl_bootstrap *b, int peer, uint32_t tag, c
 }
 
 /* Gives `body` away. */
-static ncclResult_t mail_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *body)
+static ncclResult_t packet_send_locked(struct kl_bootstrap *b, int peer, const struct kl_frame_head *head, void *body)
 {
     struct kl_contact *to = NULL;
     ncclResult_t rc = kl_state_check(b);
@@ -53,23 +53,23 @@ static ncclResult_t mail_locked(struct kl_bootstrap *b, int peer, const struct k
         free(body);
         return rc;
     }
-    if (!kl_link_post_owned(to, head, body)) return KL_NOMEM("a message");
+    if (!kl_link_post_owned(to, head, body)) return KL_NOMEM("a packet");
     return kl_peer_connect_begin(to);
 }
 
-ncclResult_t kl_bootstrap_mail(struct kl_bootstrap *b, int peer, const void *first, size_t first_bytes,
-                               const void *data, size_t bytes)
+ncclResult_t kl_bootstrap_packet_send(struct kl_bootstrap *b, int peer, const void *first, size_t first_bytes,
+                                      const void *data, size_t bytes)
 {
-    struct kl_frame_head head = {.type = KL_FRAME_MAIL, .length = (uint32_t)(first_bytes + bytes)};
+    struct kl_frame_head head = {.type = KL_FRAME_PACKET, .length = (uint32_t)(first_bytes + bytes)};
 
     KL_TRY(kl_state_check_message(b, peer, first_bytes + bytes));
-    if (peer == b->rank) return KL_FAIL(ncclInternalError, "rank %d sends mail to itself", peer);
+    if (peer == b->rank) return KL_FAIL(ncclInternalError, "rank %d sends a packet to itself", peer);
     unsigned char *body = malloc(first_bytes + bytes + 1);
-    if (!body) return KL_NOMEM("a message");
+    if (!body) return KL_NOMEM("a packet");
     memcpy(body, first, first_bytes);
     if (bytes) memcpy(body + first_bytes, data, bytes);
     pthread_mutex_lock(&b->lock);
-    ncclResult_t rc = mail_locked(b, peer, &head, body);
+    ncclResult_t rc = packet_send_locked(b, peer, &head, body);
     bool left = has_left(b, peer);
     pthread_mutex_unlock(&b->lock);
     return left ? rc : kl_failure_report_result(b, peer, rc);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "bootstrap/exchange.h"
 #include "bootstrap/failure.h"
 #include "bootstrap/partners.h"
@@ -62,27 +63,7 @@ struct kl_process_table {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_process_table *waiting; /* under list_lock */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&list_lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&list_lock);
-}
-
-/* The other threads, which were entering, do not exist in the child. */
-static void after_fork_in_child(void)
-{
-    waiting = NULL;
-    pthread_mutex_unlock(&list_lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+KL_FORK_LOCK(list_lock, waiting = NULL); /* a child does not have the other threads, which were entering */
 
 /* ---- life ---- */
 

@@ -13,7 +13,7 @@
  *      timeout_diagnosis.c        diagnosis of timeouts
  *      exchange.c       send, recv, all-gather, barrier
  *      process_table.c  data shared by the ranks of one process
- *      post.c           non-blocking messages, and mail
+ *      post.c           non-blocking messages, and packets
  *      control_msg.c          control messages
  *      join.c           from an id to a bootstrap, and back
  *      multi_root.c           the same from several ids
@@ -89,7 +89,7 @@ struct kl_bootstrap {
     uint64_t timeout_ms;
     void (*on_failure)(void *ctx, int culprit, ncclResult_t code, const char *text);
     void (*on_control_msg)(void *ctx, struct kl_bootstrap *b, int from, const void *data, size_t bytes);
-    void (*on_mail)(void *ctx, int from, const void *data, size_t bytes);
+    void (*on_packet)(void *ctx, int from, const void *data, size_t bytes);
     void (*on_left)(void *ctx, int peer);
     void *ctx;
     struct kl_retry retry;

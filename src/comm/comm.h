@@ -43,9 +43,9 @@
 #include "device/host/wait.h"
 #include "graph/p2p.h"
 #include "graph/tuning.h"
-#include "mail/mail.h"
 #include "os/hugepages.h"
 #include "rma/rma.h"
+#include "tagged/tagged.h"
 #include "topo/topo.h"
 #include "transport/peer.h"
 
@@ -225,7 +225,7 @@ struct ncclComm {
     struct kl_job job;
     struct kl_child_counter children_made;
     struct kl_registry registry, windows;
-    struct kl_mail *mail;
+    struct kl_tagged *tagged;
     struct kl_rma *rma; /* NULL until the first window is made; `windows_attempted` counts the attempts */
     int windows_attempted;
     struct kl_userops userops;
@@ -410,13 +410,13 @@ void kl_comm_quiesce(ncclComm_t comm);
 /** Withdraw every launch of a failed communicator, also behind work of others that does not end. Does not wait. */
 void kl_comm_withdraw(ncclComm_t comm);
 
-/* ---- messages with tags: mailbox.c ---- */
+/* ---- messages with tags: tagged.c ---- */
 
-/** Create comm->mail; it has a slot, and is freed with the communicator. */
-ncclResult_t kl_comm_create_mail(ncclComm_t comm);
+/** Create comm->tagged; it has a slot, and is freed with the communicator. */
+ncclResult_t kl_comm_create_tagged(ncclComm_t comm);
 
 /** Callbacks of the bootstrap. */
-void kl_comm_on_mail(void *ctx, int from, const void *data, size_t bytes);
+void kl_comm_on_packet(void *ctx, int from, const void *data, size_t bytes);
 void kl_comm_on_left(void *ctx, int peer);
 
 /* ---- failures: failure.c ---- */

@@ -62,7 +62,7 @@ void kl_comm_fail(ncclComm_t comm, int culprit, ncclResult_t code, const char *t
     pthread_mutex_unlock(&comm->failure.lock);
     void (*end_waits)(struct ncclComm *) = kl_load_acquire(&comm->end_waits); /* pairs with kl_comm_join_gpus */
     if (first && end_waits) end_waits(comm);
-    if (first && comm->mail) kl_mail_fail(comm->mail);
+    if (first && comm->tagged) kl_tagged_fail(comm->tagged);
 }
 
 ncclResult_t kl_comm_adopt_failure(ncclComm_t comm)

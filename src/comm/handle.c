@@ -9,6 +9,7 @@
  */
 #include "comm/handle.h"
 
+#include "base/fork_lock.h"
 #include "comm/comm.h"
 #include "device/host/wait.h"
 #include "os/process.h"
@@ -43,22 +44,7 @@ static struct {
     uint32_t nblocks;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- fork: the child finds the list whole and owns the lock ---- */
-
-static void lock_registry(void)
-{
-    pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void)
-{
-    pthread_mutex_unlock(&registry.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(lock_registry, unlock_registry, unlock_registry);
-}
+KL_FORK_LOCK(registry.lock, (void)0);
 
 /* ---- slots ---- */
 

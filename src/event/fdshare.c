@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "base/log.h"
 #include "os/fault_inject.h"
 #include "os/fdpass.h"
@@ -259,26 +260,7 @@ static ncclResult_t open_listener(struct service *s)
 }
 
 /* A child of fork has no service: the inherited one belongs to the parent. */
-static void before_fork(void)
-{
-    pthread_mutex_lock(&registry.lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&registry.lock);
-}
-
-static void after_fork_in_child(void)
-{
-    registry.service = NULL;
-    pthread_mutex_unlock(&registry.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+KL_FORK_LOCK(registry.lock, registry.service = NULL);
 
 static ncclResult_t service_start(struct service **out)
 {

@@ -3,6 +3,7 @@
 #include "graph/expected.h"
 
 #include "base/error.h"
+#include "graph/test_tuning.h"
 #include "tests/kolo_test.h"
 
 #include <math.h>
@@ -12,38 +13,16 @@ static const int64_t gib = (int64_t)1 << 30;
 
 /* ---- machines ---- */
 
-static void set_graphs(struct kl_tuning_input *in, int nchannels, float intra, float inter)
-{
-    for (int g = 0; g < KL_GRAPHS; g++)
-        in->graph[g] = (struct kl_graph_facts){.pattern = KL_PATTERN_BALANCED_TREE,
-                                               .nchannels = nchannels,
-                                               .type_intra = KL_PATH_NVL,
-                                               .type_inter = KL_PATH_PIX,
-                                               .bw_intra = intra,
-                                               .bw_inter = inter};
-}
-
 /* Eight channels of `intra` GB/s on `gpu_bw` of NVLinks, and NICs of 48. */
 static struct kl_tuning_input machine(int sm, int nnodes, int local)
 {
-    struct kl_tuning_input in = {.nccl = NCCL,
-                                 .nranks = nnodes * local,
-                                 .nnodes = nnodes,
-                                 .min_local_ranks = local,
-                                 .max_local_ranks = local,
-                                 .nchannels = 8,
-                                 .nvls_channels = 16,
-                                 .min_sm = sm,
-                                 .max_sm = sm,
-                                 .cpu_arch = KL_ARCH_X86,
-                                 .cpu_vendor = KL_VENDOR_INTEL,
-                                 .max_tree_pattern = KL_PATTERN_BALANCED_TREE,
-                                 .nvs = true,
-                                 .nvls = true,
-                                 .net_bw = 48,
-                                 .net_is_host = true,
-                                 .gpu_bw = sm < 100 ? 370.8f : 721.8f};
+    struct kl_tuning_input in = switched_hosts(sm, nnodes, local);
 
+    in.nccl = NCCL;
+    in.nchannels = 8;
+    in.nvls = true;
+    in.net_bw = 48;
+    in.gpu_bw = sm < 100 ? 370.8f : 721.8f;
     set_graphs(&in, 8, nnodes > 1 ? 60 : 45, 48);
     return in;
 }

@@ -3,6 +3,7 @@
 #include "graph/tuning.h"
 
 #include "base/error.h"
+#include "graph/test_tuning.h"
 #include "tests/kolo_test.h"
 
 #include <math.h>
@@ -11,33 +12,11 @@ enum { LAST_OF_30 = 23007, FIRST_OF_31 = 23102, FIRST_OF_32 = 23203, KIB = 1024,
 
 /* ---- machines ---- */
 
-static void set_graphs(struct kl_tuning_input *in, int nchannels, float intra, float inter)
-{
-    for (int g = 0; g < KL_GRAPHS; g++)
-        in->graph[g] = (struct kl_graph_facts){.pattern = KL_PATTERN_BALANCED_TREE,
-                                               .nchannels = nchannels,
-                                               .type_intra = KL_PATH_NVL,
-                                               .type_inter = KL_PATH_PIX,
-                                               .bw_intra = intra,
-                                               .bw_inter = inter};
-}
-
 static struct kl_tuning_input machine(int sm, int nnodes, int local)
 {
-    struct kl_tuning_input in = {.nranks = nnodes * local,
-                                 .nnodes = nnodes,
-                                 .min_local_ranks = local,
-                                 .max_local_ranks = local,
-                                 .nchannels = 10,
-                                 .nvls_channels = 16,
-                                 .min_sm = sm,
-                                 .max_sm = sm,
-                                 .cpu_arch = KL_ARCH_X86,
-                                 .cpu_vendor = KL_VENDOR_INTEL,
-                                 .max_tree_pattern = KL_PATTERN_BALANCED_TREE,
-                                 .nvs = true,
-                                 .net_is_host = true};
+    struct kl_tuning_input in = switched_hosts(sm, nnodes, local);
 
+    in.nchannels = 10;
     set_graphs(&in, 10, 30, 20);
     return in;
 }

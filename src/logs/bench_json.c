@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
+#include "base/text.h"
 #include "logs/bench_file.h"
 #include "logs/bench_make.h"
 #include "logs/log_make.h"
@@ -199,7 +200,7 @@ ncclResult_t kl_bench_add_file(struct kl_bench *b, const char *path)
     size_t bytes;
 
     KL_TRY(kl_log_load(path, &text, &bytes));
-    ncclResult_t rc = kl_bench_add_any(b, strcmp(path, "-") ? path : "standard input", text, bytes);
+    ncclResult_t rc = kl_bench_add_any(b, kl_text_input(path), text, bytes);
 
     free(text);
     return rc;

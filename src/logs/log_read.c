@@ -209,7 +209,7 @@ static ncclResult_t refuse_compressed(const char *name, const char *text, size_t
 ncclResult_t kl_log_load(const char *path, char **text, size_t *bytes)
 {
     bool is_stdin = !strcmp(path, "-");
-    const char *name = is_stdin ? "standard input" : path;
+    const char *name = kl_text_input(path);
     FILE *from = is_stdin ? stdin : fopen(path, "r");
 
     *text = NULL;
@@ -230,7 +230,7 @@ ncclResult_t kl_log_add_file(struct kl_log *log, const char *path)
     size_t bytes;
 
     KL_TRY(kl_log_load(path, &text, &bytes));
-    ncclResult_t rc = kl_log_add_text(log, strcmp(path, "-") ? path : "standard input", text, bytes);
+    ncclResult_t rc = kl_log_add_text(log, kl_text_input(path), text, bytes);
 
     free(text);
     return rc;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file_size_limit.h"
+#include "base/fork_lock.h"
 #include "os/private_file.h"
 
 #include <errno.h>
@@ -61,30 +62,16 @@ static void name_file(const char *folder, const char *name, char path[KL_PRIVATE
 
 /* ---- forks: a child would share the parent's locks until it closes the descriptors ---- */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&process.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&process.lock);
-}
-
-static void in_child(void)
+static void close_all(void)
 {
     for (struct kl_rendezvous_file *f = process.first; f; f = f->next) {
         close(f->fd);
         f->fd = -1;
     }
     process.first = NULL;
-    pthread_mutex_unlock(&process.lock);
 }
 
-static void mind_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, in_child);
-}
+KL_FORK_LOCK(process.lock, close_all());
 
 static void leave_list(struct kl_rendezvous_file *file)
 {
@@ -209,7 +196,7 @@ static enum found write_in_list(struct kl_rendezvous_file *file, const void *dat
 /* The list's lock keeps a fork from coming between file lock and list. */
 static enum found write_in(struct kl_rendezvous_file *file, const void *data, size_t bytes, char why[WHY])
 {
-    pthread_once(&process.once, mind_forks);
+    pthread_once(&process.once, install_fork_handlers);
     pthread_mutex_lock(&process.lock);
     enum found there = write_in_list(file, data, bytes, why);
     pthread_mutex_unlock(&process.lock);

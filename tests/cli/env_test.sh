@@ -10,7 +10,8 @@ if [ -e /etc/nccl.conf ]; then
     exit 77
 fi
 mkdir "$dir/home"
-bad=0
+# shellcheck source=tests/cli/expect.sh
+. "${0%/*}/expect.sh"
 
 # run EXIT_CODE "ARGUMENTS" VARIABLE=TEXT...: run `kolo env` with nothing else set.
 run() {
@@ -22,18 +23,6 @@ run() {
     what="$* kolo env $arguments"
     [ $got -eq "$want" ] || fail "exit code $got, not $want"
 }
-
-fail() {
-    echo "$what: $1"
-    sed 's/^/    /' "$dir/out" "$dir/err"
-    bad=1
-}
-
-# out LINE, err LINE: exactly this line was printed.  no TEXT: nowhere.
-out() { grep -qxF -- "$1" "$dir/out" || fail "no line \"$1\""; }
-err() { grep -qxF -- "$1" "$dir/err" || fail "no diagnostic \"$1\""; }
-no() { ! grep -qF -- "$1" "$dir/out" "$dir/err" || fail "\"$1\" was printed"; }
-silent() { [ ! -s "$dir/$1" ] || fail "something on std$1"; }
 
 run 0 ""
 out "log"

@@ -7,7 +7,8 @@ kolo=$KOLO_BUILD/kolo faulty=$KOLO_BUILD/bin/kolo_faulty
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 unset NCCL_TESTS_MIN_BW
-bad=0
+# shellcheck source=tests/cli/expect.sh
+. "${0%/*}/expect.sh"
 [ -x "$kolo" ] || { echo "there is no $kolo" && exit 1; }
 
 # perf EXIT_CODE ARGUMENTS...: `kolo perf ARGUMENTS`.
@@ -26,17 +27,6 @@ small() {
     shift
     perf "$code" "$@" -n 2
 }
-
-fail() {
-    echo "$what: $1"
-    sed 's/^/    /' "$dir/out" "$dir/err"
-    bad=1
-}
-
-# out LINE: exactly this line was printed.  says FILE TEXT: a line with this text.  lines FILE N: so many lines.
-out() { grep -qxF -- "$1" "$dir/out" || fail "no line \"$1\""; }
-says() { grep -qF -- "$2" "$dir/$1" || fail "no line with \"$2\""; }
-lines() { [ "$(wc -l <"$dir/$1")" -eq "$2" ] || fail "not $2 lines on std$1"; }
 
 # rows N: so many rows, each with 13 columns, and numbers where numbers belong.
 rows() {

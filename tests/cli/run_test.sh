@@ -6,7 +6,8 @@ set -u
 kolo=$KOLO_BUILD/kolo
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-bad=0
+# shellcheck source=tests/cli/expect.sh
+. "${0%/*}/expect.sh"
 [ -x "$kolo" ] || { echo "there is no $kolo" && exit 1; }
 
 # run EXIT_CODE ARGUMENTS...: `kolo run ARGUMENTS`, nothing on stdin.
@@ -18,17 +19,6 @@ run() {
     got=$?
     [ $got -eq "$want" ] || fail "exit code $got, not $want"
 }
-
-fail() {
-    echo "$what: $1"
-    sed 's/^/    /' "$dir/out" "$dir/err"
-    bad=1
-}
-
-# out LINE, err LINE: exactly this line was printed.  lines FILE N: so many were.
-out() { grep -qxF -- "$1" "$dir/out" || fail "no line \"$1\""; }
-err() { grep -qxF -- "$1" "$dir/err" || fail "no diagnostic \"$1\""; }
-lines() { [ "$(wc -l <"$dir/$1")" -eq "$2" ] || fail "not $2 lines on std$1"; }
 
 # await_lines N: a job in the background has written so many.
 await_lines() {

@@ -15,7 +15,7 @@ import re
 import sys
 
 ORDER = ["base", "os", "event", "bootstrap", "device", "net", "topo", "graph", "proxy", "transport", "plan", "logs", "answer",
-         "channel", "coll", "rma", "mail", "comm", "api", "koloplan"]
+         "channel", "coll", "rma", "tagged", "comm", "api", "koloplan"]
 # Rooms of a folder: each includes only those before it. Files of the folder itself may include any, and be included by any.
 ROOMS = {"coll": ["schedule", "select", "pipeline", "shm", "zcopy", "algorithms", "engine", "gpu"], "comm": ["diagnosis", "queue", "setup"],
          "net": ["socket", "verbs", "plugin", "collnet"]}  # connections of every net begin over sockets

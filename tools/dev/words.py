@@ -5,8 +5,8 @@
 usage: words.py [ROOT]
 
 The words are in tools/dev/retired_words.txt, which explains its columns. Documents name, in `code`, files (`coll/shm/shm_exchange.h`, below
-src/, compat/cuda/, examples/ or the root) and names in files (`src/net/nets.c:kl_nets`), and link to files and headings. Prints one line
-per finding and exits 1 if there is one.
+src/, compat/cuda/, examples/ or the root) and names in files (`src/net/nets.c:kl_nets`), and link to files and headings; the architecture also
+names files without their folder. Prints one line per finding and exits 1 if there is one.
 """
 import fnmatch
 import pathlib
@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md"]
 CODE = re.compile(r"`[^`]*`")
 PLACE = re.compile(r"`((?:[a-z]+/)+\w+\.(?:c|h|py|sh|txt))(?::(\w+))?`")
+BARE = re.compile(r"`(\w+\.(?:c|h))`")
 FOLDER = re.compile(r"`((?:[a-z]+/){2,})`")
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 BELOW = ["src", "compat/cuda", "examples", "."]
@@ -84,6 +85,15 @@ def gone(root, globs=tuple(DOCUMENTS)):
                     yield f"{file}:{number}: there is no folder {place}"
 
 
+def unknown(root, document="docs/architecture.md"):
+    """Files that the page names without a folder, and that are nowhere below the folders of the sources."""
+    known = {p.name for folder in ("include", "src", "compat", "tools") for p in (root / folder).rglob("*.[ch]")}
+    for number, line in enumerate((root / document).read_text(encoding="utf-8").splitlines(), 1):
+        for name in BARE.findall(line):
+            if name not in known:
+                yield f"{document}:{number}: there is no file {name}"
+
+
 def headings(path):
     """The anchors of a document's headings, as GitHub makes them."""
     text = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.M)
@@ -107,7 +117,7 @@ def main():
         table = list(rows((root / "tools/dev/retired_words.txt").read_text(encoding="utf-8")))
     except ValueError as error:
         sys.exit(f"tools/dev/retired_words.txt: {error}")
-    found = list(retired(root, table)) + list(gone(root)) + list(dangling(root))
+    found = list(retired(root, table)) + list(gone(root)) + list(unknown(root)) + list(dangling(root))
     print("\n".join(found) if found else f"{len(table)} retired words, none in use")
     return 1 if found else 0
 

@@ -5,7 +5,7 @@ import pathlib
 import ctext
 
 PARTS = {
-    "api": "Calls of nccl.h and kolo.h", "comm": "Communicators", "rma": "One-sided operations", "mail": "Messages with tags", "coll": "Operations", "channel": "Connections of operations",
+    "api": "Calls of nccl.h and kolo.h", "comm": "Communicators", "rma": "One-sided operations", "tagged": "Messages with tags", "coll": "Operations", "channel": "Connections of operations",
     "transport": "Transports", "net": "Networks", "proxy": "The proxy", "bootstrap": "Joining a job", "device": "Devices, streams, memory", "event": "The event loop",
     "os": "The operating system", "base": "Settings, files, logs", "topo": "Machines and topology files", "graph": "Searches and tuning", "plan": "Clusters on paper",
     "logs": "Logs and tables", "answer": "Answers", "koloplan": "Calls of koloplan.h",

@@ -168,17 +168,32 @@ static void log_choice(const struct kl_exec *e, const struct kl_task *t)
         KL_INFO(KL_TUNING, "%s: userProfilerTag %#" PRIx64, kl_func_info[t->func].name, e->chooser.limits->tag);
 }
 
+/* Rank 0 gives the reason of the table for staging, and a fact besides. */
+static void log_staged(const struct kl_exec *e, const struct kl_task *t, const char *besides)
+{
+    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, t->bytes);
+
+    if (e->config.rank || !kl_log_on(KL_LOG_INFO, KL_TUNING)) return;
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: staged%s: %s (%.0f us; by the kernel %.0f)%s", kl_func_info[t->func].name,
+            t->count * elem_bytes(e, t), row->hierarchical ? ", hierarchical" : "",
+            e->agreement.unreadable ? kl_select_reason_text[KL_SELECTED_NO_KERNEL] : kl_select_reason_text[row->reason],
+            (double)row->us, (double)row->other_us, besides);
+}
+
 /* Rank 0 says how a collective is done that might not be staged. */
 static void log_agreed(const struct kl_exec *e, const struct kl_task *t, enum kl_agreed agreed)
 {
     static const char *const ends[] = {
-        [KL_AGREED_STAGED] = "staged: not all ranks can map each other's buffers",
         [KL_AGREED_REFUSED] = "staged from now on: the kernel does not copy between the ranks",
         [KL_AGREED_DIRECT] = "done in the ranks' own buffers (Mapped, direct)",
         [KL_AGREED_KERNEL] = "copied by the kernel (Mapped, kernel)",
         [KL_AGREED_REPAIRED] = "begun by the kernel, which does not copy any more: data are staged from now on",
     };
 
+    if (agreed == KL_AGREED_STAGED) {
+        log_staged(e, t, "; not all ranks can map each other's buffers");
+        return;
+    }
     if (e->config.rank) return;
     KL_INFO(KL_TUNING, "%s: %zu Bytes: %s", kl_func_info[t->func].name, t->count * elem_bytes(e, t), ends[agreed]);
 }
@@ -579,18 +594,6 @@ static int algorithm_for(const struct kl_exec *e, const struct kl_task *t)
     return e->peer_direct;
 }
 
-/* Rank 0 logs why a collective is staged that need not be. */
-static void log_staged(const struct kl_exec *e, const struct kl_task *t)
-{
-    const struct kl_select_row *row = kl_agreement_row(&e->agreement, t->func, t->bytes);
-
-    if (e->config.rank || e->agreement.over || !kl_log_on(KL_LOG_INFO, KL_TUNING)) return;
-    KL_INFO(KL_TUNING, "%s: %zu Bytes: staged%s: %s (%.0f us; by the kernel %.0f)", kl_func_info[t->func].name,
-            t->count * elem_bytes(e, t), row->hierarchical ? ", hierarchical" : "",
-            e->agreement.unreadable ? kl_select_reason_text[KL_SELECTED_NO_KERNEL] : kl_select_reason_text[row->reason],
-            (double)row->us, (double)row->other_us);
-}
-
 /* Also for copies by the kernel. */
 static void fill_direct(const struct kl_exec *e, const struct kl_task *t, struct kl_channel_work *share)
 {
@@ -600,7 +603,7 @@ static void fill_direct(const struct kl_exec *e, const struct kl_task *t, struct
 
 static void start_algorithm(struct kl_exec *e, const struct kl_task *t, int algorithm, bool more)
 {
-    if (t->choice.peer_direct && algorithm != e->peer_direct) log_staged(e, t);
+    if (t->choice.peer_direct && algorithm != e->peer_direct && !e->agreement.over) log_staged(e, t, "");
     if (algorithm == e->peer_direct) fill_direct(e, t, &e->shares[0]);
     start(e, t, algorithm, more);
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "base/log.h"
 #include "comm/comm.h"
 #include "comm/diagnosis/gather.h"
@@ -347,22 +348,8 @@ static ncclResult_t end(void *ctx)
     return ncclSuccess;
 }
 
-/* fork: the child owns the lock. Installed behind the loop's handlers, so that this lock is taken before the loop's, as always. */
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&held.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&held.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
+/* Installed after the loop's handlers, so that fork takes this lock before the loop's, as the code here does. */
+KL_FORK_LOCK(held.lock, (void)0);
 
 /* In a forked child: forget the parent's state; its descriptors are closed already (event/loop.h). */
 static void forget_parent(void)

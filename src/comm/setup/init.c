@@ -56,7 +56,7 @@ static ncclResult_t join_bootstrap(ncclComm_t comm)
         .timeout_ms = (uint64_t)comm->config.bootstrap_timeout_s * 1000,
         .on_failure = on_failure,
         .on_control_msg = on_control_msg,
-        .on_mail = kl_comm_on_mail,
+        .on_packet = kl_comm_on_packet,
         .on_left = kl_comm_on_left,
         .on_life = on_life,
         .ctx = comm,
@@ -325,7 +325,7 @@ static void free_comm(ncclComm_t comm)
     if (!kl_load_acquire(&comm->phase) && !kl_load_acquire(&comm->failed))
         kl_trace_write(comm); /* else it was written, or init never completed */
     kl_store_release(&comm->phase, "end");
-    if (comm->mail) kl_mail_fail(comm->mail); /* from here on it would look at records that are freed */
+    if (comm->tagged) kl_tagged_fail(comm->tagged); /* from here on it would look at records that are freed */
     undo_phases(comm);
     if (comm->ras_held) kl_ras_unref();
     free(comm->children_made.shrunk);
@@ -335,7 +335,7 @@ static void free_comm(ncclComm_t comm)
     kl_handle_release(comm);
     pthread_mutex_destroy(&comm->failure.lock);
     kl_clock_fini(&comm->clock);
-    kl_mail_free(comm->mail);
+    kl_tagged_free(comm->tagged);
     kl_trace_free(comm->trace);
     kl_flight_free(comm->flight);
     free(comm);
@@ -351,7 +351,7 @@ ncclResult_t kl_comm_begin(const struct kl_comm_params *params, ncclComm_t *user
     if (!c) return KL_NOMEM("a communicator");
     ncclResult_t rc = kl_thread_check_stack();
     if (!rc) rc = kl_handle_open(c);
-    if (!rc) rc = kl_comm_create_mail(c);
+    if (!rc) rc = kl_comm_create_tagged(c);
     if (rc) {
         free_comm(c);
         return rc;

@@ -2,6 +2,7 @@
 #include "comm/setup/process_shared.h"
 
 #include "base/clock.h"
+#include "base/fork_lock.h"
 #include "comm/comm.h"
 #include "graph/graphs.h"
 
@@ -16,27 +17,7 @@ enum { REMEMBER_MS = 600000 }; /* for ranks that are late */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kl_process_shared *waiting; /* under list_lock */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&list_lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&list_lock);
-}
-
-/* Other threads that were joining do not exist here. */
-static void after_fork_in_child(void)
-{
-    waiting = NULL;
-    pthread_mutex_unlock(&list_lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+KL_FORK_LOCK(list_lock, waiting = NULL); /* a child does not have the other threads, which were joining */
 
 static struct kl_process_shared *find(uint64_t job, uint64_t host)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/host/capture.h"
 
+#include "base/fork_lock.h"
 #include "device/host/refuse.h"
 
 #include <stdlib.h>
@@ -43,28 +44,7 @@ static struct {
 
 static _Thread_local koloCaptureMode_t thread_mode = koloCaptureModeGlobal;
 
-/* ---- fork: a parent's captures are not the child's; streams reset themselves ---- */
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&all.lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&all.lock);
-}
-
-static void after_fork_in_child(void)
-{
-    all.first = NULL;
-    pthread_mutex_unlock(&all.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+KL_FORK_LOCK(all.lock, all.first = NULL); /* a parent's captures are not the child's; streams reset themselves */
 
 static void hold_all(void)
 {

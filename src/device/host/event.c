@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "device/host/stream_order.h"
 #include "device/host/legacy.h"
 #include "device/host/refuse.h"
@@ -15,22 +16,7 @@ static struct {
     struct kl_event *spare; /* under lock */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* fork: the child finds the list whole and owns the lock. */
-
-static void lock_registry(void)
-{
-    pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void)
-{
-    pthread_mutex_unlock(&registry.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(lock_registry, unlock_registry, unlock_registry);
-}
+KL_FORK_LOCK(registry.lock, (void)0);
 
 ncclResult_t kl_event_create(unsigned flags, struct kl_event **event)
 {

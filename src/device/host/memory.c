@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "os/segment.h"
 
 #include <pthread.h>
@@ -28,22 +29,7 @@ static struct {
     size_t n, room;
 } book = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- fork: the child finds the table whole, and owns the lock ---- */
-
-static void lock_book(void)
-{
-    pthread_mutex_lock(&book.lock);
-}
-
-static void unlock_book(void)
-{
-    pthread_mutex_unlock(&book.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(lock_book, unlock_book, unlock_book);
-}
+KL_FORK_LOCK(book.lock, (void)0);
 
 /* ---- the table of blocks; under lock ---- */
 

@@ -2,6 +2,7 @@
 #include "device/host/ranges.h"
 
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "device/host/memory.h"
 #include "event/fdmap.h"
 
@@ -41,7 +42,7 @@ static struct {
     uint64_t pinned; /* pins ever made: the number of the latest */
 } ranges = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- fork: the child finds the lists whole, and owns the lock ---- */
+KL_FORK_LOCK(ranges.lock, (void)0);
 
 static void take_lock(void)
 {
@@ -51,11 +52,6 @@ static void take_lock(void)
 static void release_lock(void)
 {
     pthread_mutex_unlock(&ranges.lock);
-}
-
-static void install_fork_handlers(void)
-{
-    pthread_atfork(take_lock, release_lock, release_lock);
 }
 
 /* Before the first entry the lists need no protection across fork. */

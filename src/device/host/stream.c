@@ -2,6 +2,7 @@
 #include "device/host/stream.h"
 
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "base/threadlocal.h"
 #include "device/host/executor.h"
 #include "device/host/wait.h"
@@ -82,16 +83,6 @@ static bool refill(struct kl_stream *s)
 /* ---- fork: the child has the streams, but empty: queued work is the parent's, and its runners do not exist in the
  * child ---- */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&registry.lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&registry.lock);
-}
-
 static void empty(struct kl_stream *s)
 {
     kl_overflow_clear(&s->overflow);
@@ -104,19 +95,15 @@ static void empty(struct kl_stream *s)
     kl_failures_init(&s->failures);
 }
 
-static void after_fork_in_child(void)
+static void empty_all(void)
 {
     kl_executor_after_fork();
     kl_idle_after_fork();
     kl_store_relaxed(&registry.leading, 0);
     for (struct kl_stream *s = kl_streams_first(); s; s = s->next) empty(s);
-    pthread_mutex_unlock(&registry.lock);
 }
 
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+KL_FORK_LOCK(registry.lock, empty_all());
 
 /* Before the first stream no state needs resetting. */
 static void lock_for_life(void)

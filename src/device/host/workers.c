@@ -2,6 +2,7 @@
 #include "device/host/workers.h"
 
 #include "base/error.h"
+#include "base/fork_lock.h"
 #include "os/thread.h"
 
 #include <pthread.h>
@@ -25,31 +26,16 @@ static struct {
     bool running;                        /* a worker runs errands until none is left */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = &pool.first};
 
-/* ---- fork: the child owns the lock, and has no workers ---- */
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&pool.lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_unlock(&pool.lock);
-}
-
-static void after_fork_in_child(void)
+/* A child of fork has no workers. */
+static void forget_workers(void)
 {
     pool.idle = NULL;
     pool.first = NULL;
     pool.end = &pool.first;
     pool.running = false;
-    pthread_mutex_unlock(&pool.lock);
 }
 
-static void install_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-}
+KL_FORK_LOCK(pool.lock, forget_workers());
 
 /* ---- a worker ---- */
 

@@ -2,6 +2,7 @@
 /** files.c - `kolo explain FILE...`: the question follows from the files' content. */
 #include "answer/record.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "tools/kolo/explain/explain.h"
 #include "topo/input.h"
 #include "topo/xml.h"
@@ -118,7 +119,7 @@ static ncclResult_t ask_switches(struct kl_explain_request *r, const struct sort
 static void print_kind(const char *const *file, int n, const char *kind, FILE *to)
 {
     if (n == 1)
-        fprintf(to, "%s, read as %s: ", strcmp(file[0], "-") ? file[0] : "standard input", kind);
+        fprintf(to, "%s, read as %s: ", kl_text_input(file[0]), kind);
     else
         fprintf(to, "%d files, read as %s: ", n, kind);
 }

@@ -8,5 +8,6 @@ extern const char kl_picture_order_css[];
 extern const char kl_picture_order_js[];
 extern const char kl_picture_page_css[];
 extern const char kl_picture_page_js[];
+extern const char kl_picture_theme_js[];
 
 #endif

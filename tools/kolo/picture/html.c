@@ -4,6 +4,7 @@
 #include "tools/kolo/picture/choice.h"
 #include "tools/kolo/picture/draw.h"
 #include "tools/kolo/picture/files.h"
+#include "tools/kolo/picture/html_parts.h"
 #include "tools/kolo/picture/page.h"
 #include "tools/kolo/picture/text.h"
 #include "tools/kolo/picture/times.h"
@@ -26,22 +27,6 @@ static int put_json_part(const char *text, size_t bytes, void *to)
 }
 
 /* ---- the page ---- */
-
-static void put_text(const char *before, const char *text, const char *after, FILE *to)
-{
-    fputs(before, to);
-    kl_text_escaped(text, to);
-    fputs(after, to);
-}
-
-static void put_head(const char *title, FILE *to)
-{
-    put_text("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
-             title, " - kolo graph</title>\n", to);
-    fprintf(to, "<style>\n%s%s</style>\n</head>\n", kl_picture_drawing_css, kl_picture_page_css);
-}
 
 static void put_choice_of_graph(const struct kl_scene *s, FILE *to)
 {
@@ -82,7 +67,7 @@ static void put_controls(const struct kl_scene *s, const struct kl_views *v, con
           "(Page Down)\">&#8250;</button>\n</div>\n",
           to);
     if (v->n > 1) put_choice_of_hosts(v, to);
-    fputs("<button type=\"button\" id=\"theme\">theme: automatic</button>\n</div>\n", to);
+    fputs(KL_HTML_THEME_BUTTON "\n</div>\n", to);
 }
 
 /* The captions of rows stay in place when the rest is scrolled. */
@@ -158,8 +143,8 @@ static void put_times(const struct kl_scene *s, int graph, bool hidden, FILE *to
 
     if (!t) return;
     fprintf(to, "<section class=\"times\" data-graph=\"%d\"%s>\n", graph, hidden ? " hidden" : "");
-    put_text("<h2>", kl_describe_times(t, text), "</h2>\n", to);
-    put_text("<p>", kl_describe_times_accuracy(t, text), "</p>\n", to);
+    kl_html_text("<h2>", kl_describe_times(t, text), "</h2>\n", to);
+    kl_html_text("<p>", kl_describe_times_accuracy(t, text), "</p>\n", to);
     fprintf(to, "<svg class=\"drawing\" viewBox=\"0 -4 %d %g\" role=\"img\" aria-label=\"", KL_TIMES_W,
             (double)kl_times_height(s, t));
     kl_text_escaped(kl_describe_times(t, text), to);
@@ -173,17 +158,17 @@ static void put_page(const struct kl_scene *s, const struct kl_views *v, const s
 {
     char title[KL_DESCRIPTION_TEXT], text[KL_DESCRIPTION_TEXT];
 
-    put_head(kl_describe_title(s, title), to);
-    put_text("<body>\n<main>\n<h1>", title, "</h1>\n", to);
-    put_text("<p class=\"file\">", s->view->cluster->name, "</p>\n", to);
+    kl_html_head(kl_describe_title(s, title), "kolo graph", "", to);
+    kl_html_text("<body>\n<main>\n<h1>", title, "</h1>\n", to);
+    kl_html_text("<p class=\"file\">", s->view->cluster->name, "</p>\n", to);
     put_controls(s, v, g, to);
-    put_text("<p id=\"sentence\" aria-live=\"polite\">", kl_describe_graph(s, g, text), "</p>\n", to);
+    kl_html_text("<p id=\"sentence\" aria-live=\"polite\">", kl_describe_graph(s, g, text), "</p>\n", to);
     put_drawing(s, g, way, title, to);
     for (int i = 0; i < s->ngraphs; i++) put_times(s, i, i != g - s->graph, to);
-    fputs("<div id=\"note\" role=\"status\" hidden></div>\n</main>\n<script type=\"application/json\" id=\"facts\">",
-          to);
+    fputs("<div id=\"note\" role=\"status\" hidden></div>\n<script type=\"application/json\" id=\"facts\">", to);
     json_dump_callback(facts, put_json_part, to, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    fprintf(to, "</script>\n<script>\n%s</script>\n</body>\n</html>\n", kl_picture_page_js);
+    fputs("</script>\n", to);
+    kl_html_end(kl_picture_page_js, to);
 }
 
 ncclResult_t kl_picture_html(const struct kl_plan_view *view, int channel, FILE *to)

@@ -20,20 +20,9 @@
         show(Number(new URLSearchParams(location.hash.slice(1)).get("view")) || 0);
     }
 
-    const themes = ["automatic", "light", "dark"];
-
-    function nextTheme() {
-        const now = document.documentElement.dataset.theme || "automatic";
-        const next = themes[(themes.indexOf(now) + 1) % themes.length];
-        if (next === "automatic") delete document.documentElement.dataset.theme;
-        else document.documentElement.dataset.theme = next;
-        document.getElementById("theme").textContent = "theme: " + next;
-    }
-
     select.addEventListener("change", () => choose(+select.value));
     document.getElementById("previous").addEventListener("click", () => choose(+select.value - 1));
     document.getElementById("next").addEventListener("click", () => choose(+select.value + 1));
-    document.getElementById("theme").addEventListener("click", nextTheme);
     addEventListener("hashchange", fromHash);
     document.addEventListener("keydown", (e) => {
         if (e.altKey || e.ctrlKey || e.metaKey) return;

@@ -2,26 +2,9 @@
 #include "tools/kolo/picture/order.h"
 
 #include "tools/kolo/picture/files.h"
-#include "tools/kolo/picture/text.h"
+#include "tools/kolo/picture/html_parts.h"
 
 #include <stdlib.h>
-
-static void put_text(const char *before, const char *text, const char *after, FILE *to)
-{
-    fputs(before, to);
-    kl_text_escaped(text, to);
-    fputs(after, to);
-}
-
-static void put_head(const char *title, FILE *to)
-{
-    put_text("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-             "<meta name=\"color-scheme\" content=\"light dark\">\n<title>",
-             title, " - kolo explain order</title>\n", to);
-    fprintf(to, "<style>\n%s%s%s</style>\n</head>\n", kl_picture_drawing_css, kl_picture_page_css,
-            kl_picture_order_css);
-}
 
 static void put_controls(const struct kl_order_views *v, FILE *to)
 {
@@ -35,11 +18,10 @@ static void put_controls(const struct kl_order_views *v, FILE *to)
 
         kl_order_view_text(v, i, &text);
         fprintf(to, "<option value=\"%d\">", i);
-        put_text("", line, "</option>\n", to);
+        kl_html_text("", line, "</option>\n", to);
     }
     fputs("</select></label>\n<button type=\"button\" id=\"next\" aria-label=\"next elements\" title=\"next elements "
-          "(Page "
-          "Down)\">&#8250;</button>\n<button type=\"button\" id=\"theme\">theme: automatic</button>\n</div>\n",
+          "(Page Down)\">&#8250;</button>\n" KL_HTML_THEME_BUTTON "\n</div>\n",
           to);
 }
 
@@ -52,16 +34,16 @@ static void put_view(struct kl_order_views *v, int view, FILE *to)
 
     kl_order_view_text(v, view, &elements);
     fprintf(to, "<figure class=\"view\" id=\"v%d\">\n", view);
-    put_text("<figcaption><b class=\"elements\">", line, "</b>", to);
-    if (sum) put_text("<br><code class=\"expression\">", sum, "</code>", to);
+    kl_html_text("<figcaption><b class=\"elements\">", line, "</b>", to);
+    if (sum) kl_html_text("<br><code class=\"expression\">", sum, "</code>", to);
     struct kl_text arithmetic = kl_text_in(line, sizeof line);
 
     kl_order_arithmetic_text(v->order, &arithmetic);
-    put_text("<br><span class=\"arithmetic\">", line, "</span>", to);
+    kl_html_text("<br><span class=\"arithmetic\">", line, "</span>", to);
     struct kl_text note = kl_text_in(line, sizeof line);
 
     kl_order_view_note(v, view, &note);
-    if (*line) put_text("<br><span class=\"note\">", line, "</span>", to);
+    if (*line) kl_html_text("<br><span class=\"note\">", line, "</span>", to);
     fputs("</figcaption>\n", to);
     fprintf(to, "<svg class=\"drawing\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"group\">\n", (double)w,
             (double)h, (double)w, (double)h);
@@ -75,11 +57,11 @@ static void put_page(const struct kl_order_picture *p, struct kl_order_views *v,
     char line[256];
     struct kl_text summary = kl_text_in(line, sizeof line);
 
-    put_head(p->title, to);
-    put_text("<body>\n<main>\n<h1>", p->title, "</h1>\n", to);
-    put_text("<p class=\"file\">", p->answer->asked.cluster->name, "</p>\n", to);
+    kl_html_head(p->title, "kolo explain order", kl_picture_order_css, to);
+    kl_html_text("<body>\n<main>\n<h1>", p->title, "</h1>\n", to);
+    kl_html_text("<p class=\"file\">", p->answer->asked.cluster->name, "</p>\n", to);
     kl_order_summary(v->order, &summary);
-    put_text("<p id=\"sentence\">", line, "</p>\n", to);
+    kl_html_text("<p id=\"sentence\">", line, "</p>\n", to);
     put_controls(v, to);
     fputs("<p id=\"hint\">A row is a rank, a column a step: at a plus the rank of the row adds the partial sum that "
           "comes "
@@ -90,7 +72,7 @@ static void put_page(const struct kl_order_picture *p, struct kl_order_views *v,
                 kl_plural(v->hidden));
     fputs("</p>\n", to);
     for (int i = 0; i < v->n; i++) put_view(v, i, to);
-    fprintf(to, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", kl_picture_order_js);
+    kl_html_end(kl_picture_order_js, to);
 }
 
 ncclResult_t kl_order_picture_html(const struct kl_order_picture *p, FILE *to)

@@ -269,22 +269,11 @@
         choose(g, want.get("channel") === "none" ? -1 : Math.max(0, c));
     }
 
-    const themes = ["automatic", "light", "dark"];
-
-    function nextTheme() {
-        const now = document.documentElement.dataset.theme || "automatic";
-        const next = themes[(themes.indexOf(now) + 1) % themes.length];
-        if (next === "automatic") delete document.documentElement.dataset.theme;
-        else document.documentElement.dataset.theme = next;
-        byId("theme").textContent = "theme: " + next;
-    }
-
     document.querySelectorAll("input[name=graph]").forEach((r) => r.addEventListener("change", () => choose(+r.value, 0)));
     select.addEventListener("change", () => choose(graph, +select.value));
     if (hosts) hosts.addEventListener("change", show);
     byId("previous").addEventListener("click", () => stepChannel(-1));
     byId("next").addEventListener("click", () => stepChannel(1));
-    byId("theme").addEventListener("click", nextTheme);
     addEventListener("hashchange", fromHash);
     addEventListener("resize", showEnds);
     scroller.addEventListener("scroll", showEnds);

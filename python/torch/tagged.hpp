@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * mail.hpp - messages with tags over Kolo's own layer (koloMessageSend): a backend that has send, recv and recvAnysource.
+ * tagged.hpp - messages with tags over Kolo's own layer (koloMessageSend): a backend that has send, recv and recvAnysource.
  *
  * A work keeps its tensor, and its request for as long as it lives; a request that nobody keeps any more is parked with its tensor until it is over.
  */
@@ -39,17 +39,17 @@ class Parked
     std::list<std::pair<koloRequest_t, at::Tensor>> list_;
 };
 
-class MailWork final : public c10d::Work
+class TaggedWork final : public c10d::Work
 {
   public:
-    MailWork(std::shared_ptr<Link> link, std::shared_ptr<Parked> parked, c10d::OpType type, const char *name,
-             at::Tensor tensor, koloRequest_t request, milliseconds patience)
+    TaggedWork(std::shared_ptr<Link> link, std::shared_ptr<Parked> parked, c10d::OpType type, const char *name,
+               at::Tensor tensor, koloRequest_t request, milliseconds patience)
         : Work(link->rank, type), link_(std::move(link)), parked_(std::move(parked)), name_(name),
           tensor_(std::move(tensor)), request_(request), patience_(patience)
     {
     }
 
-    ~MailWork() override
+    ~TaggedWork() override
     {
         if (getpid() != link_->process) return;
         if (koloRequestTest(request_, nullptr) == ncclInProgress)
@@ -136,10 +136,10 @@ class MailWork final : public c10d::Work
 };
 
 /** The communicator is the owner's, which ends it. Any thread sends and receives, also beside a collective that waits. */
-class MailBackend final : public c10d::Backend
+class TaggedBackend final : public c10d::Backend
 {
   public:
-    MailBackend(std::shared_ptr<Link> link, c10::intrusive_ptr<Options> options, int rank, int size)
+    TaggedBackend(std::shared_ptr<Link> link, c10::intrusive_ptr<Options> options, int rank, int size)
         : Backend(rank, size), link_(std::move(link)), options_(std::move(options))
     {
     }
@@ -182,7 +182,7 @@ class MailBackend final : public c10d::Backend
     {
         if (r != ncclSuccess) link_->fail(name, 0, r);
         parked_->sweep();
-        return c10::make_intrusive<MailWork>(link_, parked_, type, name, t, request, options_->timeout);
+        return c10::make_intrusive<TaggedWork>(link_, parked_, type, name, t, request, options_->timeout);
     }
 
     std::shared_ptr<Link> link_;

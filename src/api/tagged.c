@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * mail.c - messages with tags: check, then hand over to the communicator's mail.
+ * tagged.c - messages with tags: check, then call the communicator's queues (tagged/tagged.h).
  */
 #include "api/check.h"
 #include "base/clock.h"
@@ -47,47 +47,55 @@ static ncclResult_t check_buffer(const char *function, const void *buf, size_t b
     return kl_check_reach(function, "bytes", "buffer", buf, bytes, 1, 1);
 }
 
-static ncclResult_t publish(ncclResult_t rc, uint64_t id, koloRequest_t *request)
+/* A send, whose data are `from`, or a receive to `to`. */
+struct transfer {
+    const char *function;
+    const void *from;
+    void *to;
+    size_t bytes;
+    int peer, tag;
+};
+
+static ncclResult_t begin(ncclComm_t comm, const struct transfer *t, bool sends, koloRequest_t *request)
 {
+    struct ncclComm *c;
+    uint64_t id = 0;
+
+    KL_TRY(check_buffer(t->function, sends ? t->from : t->to, t->bytes, request));
+    KL_TRY(enter(comm, t->function, &c));
+    ncclResult_t rc = check_envelope(c, t->function, t->peer, t->tag, !sends);
+    const uint64_t timeout_ns = kl_read_once(&c->timeout_ns);
+    if (!rc)
+        rc = sends ? kl_tagged_send(c->tagged, t->from, t->bytes, t->peer, t->tag, timeout_ns, &id)
+                   : kl_tagged_receive(c->tagged, t->to, t->bytes, t->peer, t->tag, timeout_ns, &id);
+    kl_handle_leave(c);
     if (!rc) *request = (koloRequest_t)(uintptr_t)id;
     return rc;
 }
 
 ncclResult_t koloMessageSend(const void *buf, size_t bytes, int peer, int tag, ncclComm_t comm, koloRequest_t *request)
 {
-    struct ncclComm *c;
-    uint64_t id = 0;
+    const struct transfer t = {.function = "koloMessageSend", .from = buf, .bytes = bytes, .peer = peer, .tag = tag};
 
-    KL_TRY(check_buffer("koloMessageSend", buf, bytes, request));
-    KL_TRY(enter(comm, "koloMessageSend", &c));
-    ncclResult_t rc = check_envelope(c, "koloMessageSend", peer, tag, false);
-    if (!rc) rc = kl_mail_send(c->mail, buf, bytes, peer, tag, kl_read_once(&c->timeout_ns), &id);
-    kl_handle_leave(c);
-    return publish(rc, id, request);
+    return begin(comm, &t, true, request);
 }
 
 ncclResult_t koloMessageRecv(void *buf, size_t bytes, int peer, int tag, ncclComm_t comm, koloRequest_t *request)
 {
-    struct ncclComm *c;
-    uint64_t id = 0;
+    const struct transfer t = {.function = "koloMessageRecv", .to = buf, .bytes = bytes, .peer = peer, .tag = tag};
 
-    KL_TRY(check_buffer("koloMessageRecv", buf, bytes, request));
-    KL_TRY(enter(comm, "koloMessageRecv", &c));
-    ncclResult_t rc = check_envelope(c, "koloMessageRecv", peer, tag, true);
-    if (!rc) rc = kl_mail_receive(c->mail, buf, bytes, peer, tag, kl_read_once(&c->timeout_ns), &id);
-    kl_handle_leave(c);
-    return publish(rc, id, request);
+    return begin(comm, &t, false, request);
 }
 
 ncclResult_t koloMessageProbe(int peer, int tag, ncclComm_t comm, koloMessageStatus_t *status)
 {
     struct ncclComm *c;
-    struct kl_mail_status found;
+    struct kl_tagged_status found;
 
     if (!status) return KL_FAIL(ncclInvalidArgument, "koloMessageProbe: the result pointer is NULL");
     KL_TRY(enter(comm, "koloMessageProbe", &c));
     ncclResult_t rc = check_envelope(c, "koloMessageProbe", peer, tag, true);
-    if (!rc) rc = kl_mail_probe(c->mail, peer, tag, &found);
+    if (!rc) rc = kl_tagged_probe(c->tagged, peer, tag, &found);
     kl_handle_leave(c);
     if (!rc) *status = (koloMessageStatus_t){.source = found.source, .tag = found.tag, .bytes = found.bytes};
     return rc;
@@ -103,7 +111,7 @@ static uint64_t id_of(koloRequest_t request)
 static ncclResult_t enter_of(koloRequest_t request, const char *function, struct ncclComm **comm)
 {
     *comm = request ? kl_handle_try_number((unsigned)(id_of(request) & UINT16_MAX)) : NULL;
-    if (*comm && (*comm)->mail) return ncclSuccess;
+    if (*comm && (*comm)->tagged) return ncclSuccess;
     if (*comm) kl_handle_leave(*comm);
     return KL_FAIL(ncclInvalidArgument, "%s: %p is no request, or its communicator has ended", function,
                    (void *)request);
@@ -112,10 +120,10 @@ static ncclResult_t enter_of(koloRequest_t request, const char *function, struct
 static ncclResult_t await(koloRequest_t request, uint64_t deadline, const char *function, koloMessageStatus_t *status)
 {
     struct ncclComm *c;
-    struct kl_mail_status its = {.source = KOLO_ANY};
+    struct kl_tagged_status its = {.source = KOLO_ANY};
 
     KL_TRY(enter_of(request, function, &c));
-    ncclResult_t rc = kl_mail_wait(c->mail, id_of(request), deadline, function, &its);
+    ncclResult_t rc = kl_tagged_wait(c->tagged, id_of(request), deadline, function, &its);
     kl_handle_leave(c);
     if (!rc && status) *status = (koloMessageStatus_t){.source = its.source, .tag = its.tag, .bytes = its.bytes};
     return rc;
@@ -133,23 +141,23 @@ ncclResult_t koloRequestWait(koloRequest_t request, unsigned long long milliseco
     return await(request, limited ? kl_deadline_in_ms(milliseconds) : KL_NO_DEADLINE, "koloRequestWait", status);
 }
 
-ncclResult_t koloRequestCancel(koloRequest_t request)
+static ncclResult_t end(koloRequest_t request, const char *function,
+                        ncclResult_t (*how)(struct kl_tagged *tagged, uint64_t id, const char *function))
 {
     struct ncclComm *c;
 
-    KL_TRY(enter_of(request, "koloRequestCancel", &c));
-    ncclResult_t rc = kl_mail_cancel(c->mail, id_of(request), "koloRequestCancel");
+    KL_TRY(enter_of(request, function, &c));
+    ncclResult_t rc = how(c->tagged, id_of(request), function);
     kl_handle_leave(c);
     return rc;
 }
 
+ncclResult_t koloRequestCancel(koloRequest_t request)
+{
+    return end(request, "koloRequestCancel", kl_tagged_cancel);
+}
+
 ncclResult_t koloRequestFree(koloRequest_t request)
 {
-    struct ncclComm *c;
-
-    if (!request) return ncclSuccess;
-    KL_TRY(enter_of(request, "koloRequestFree", &c));
-    ncclResult_t rc = kl_mail_forget(c->mail, id_of(request), "koloRequestFree");
-    kl_handle_leave(c);
-    return rc;
+    return request ? end(request, "koloRequestFree", kl_tagged_forget) : ncclSuccess;
 }

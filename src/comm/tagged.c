@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A communicator's messages with tags: its mail, over its bootstrap. */
+/* A communicator's messages with tags, in packets over its bootstrap. */
 #include "comm/comm.h"
 
 static ncclResult_t post(void *ctx, int peer, const void *head, size_t head_bytes, const void *data, size_t bytes)
@@ -7,7 +7,7 @@ static ncclResult_t post(void *ctx, int peer, const void *head, size_t head_byte
     ncclComm_t comm = ctx;
 
     if (kl_bootstrap_has_left(comm->bootstrap, peer)) return ncclInProgress;
-    ncclResult_t rc = kl_bootstrap_mail(comm->bootstrap, peer, head, head_bytes, data, bytes);
+    ncclResult_t rc = kl_bootstrap_packet_send(comm->bootstrap, peer, head, head_bytes, data, bytes);
     return rc && kl_bootstrap_has_left(comm->bootstrap, peer) ? ncclInProgress : rc;
 }
 
@@ -35,9 +35,9 @@ static bool is_near(void *ctx, int peer)
     return comm->peers[peer].machine == comm->peers[comm->rank].machine;
 }
 
-ncclResult_t kl_comm_create_mail(ncclComm_t comm)
+ncclResult_t kl_comm_create_tagged(ncclComm_t comm)
 {
-    const struct kl_mail_config config = {
+    const struct kl_tagged_config config = {
         .rank = comm->rank,
         .nranks = comm->nranks,
         .number = (uint16_t)kl_handle_number(comm),
@@ -50,20 +50,20 @@ ncclResult_t kl_comm_create_mail(ncclComm_t comm)
         .ctx = comm,
     };
 
-    return kl_mail_create(&config, &comm->mail);
+    return kl_tagged_create(&config, &comm->tagged);
 }
 
 /* Nothing comes before all ranks have passed their last barrier. */
-void kl_comm_on_mail(void *ctx, int from, const void *data, size_t bytes)
+void kl_comm_on_packet(void *ctx, int from, const void *data, size_t bytes)
 {
     ncclComm_t comm = ctx;
 
-    kl_mail_on_piece(comm->mail, from, data, bytes);
+    kl_tagged_on_packet(comm->tagged, from, data, bytes);
 }
 
 void kl_comm_on_left(void *ctx, int peer)
 {
     ncclComm_t comm = ctx;
 
-    kl_mail_on_left(comm->mail, peer);
+    kl_tagged_on_left(comm->tagged, peer);
 }

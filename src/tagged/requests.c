@@ -4,7 +4,7 @@
  *      63      36 35    16 15                0
  *     | use      | entry  | config's number  |
  */
-#include "mail/state.h"
+#include "tagged/state.h"
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -17,12 +17,12 @@ enum { NUMBER_BITS = 16, ENTRY_BITS = 20, USE_BITS = 28 };
 
 #define MOST ((uint32_t)1 << ENTRY_BITS)
 
-void kl_mail_lock(struct kl_mail *m)
+void kl_tagged_lock(struct kl_tagged *m)
 {
     pthread_mutex_lock(&m->lock);
 }
 
-void kl_mail_unlock(struct kl_mail *m)
+void kl_tagged_unlock(struct kl_tagged *m)
 {
     ncclResult_t trouble = m->trouble;
     int culprit = m->culprit;
@@ -34,7 +34,7 @@ void kl_mail_unlock(struct kl_mail *m)
     if (trouble) m->config.fail(m->config.ctx, culprit, trouble, text);
 }
 
-void kl_mail_trouble(struct kl_mail *m, int culprit, ncclResult_t code)
+void kl_tagged_trouble(struct kl_tagged *m, int culprit, ncclResult_t code)
 {
     if (m->trouble || m->failed) return;
     m->trouble = code;
@@ -42,7 +42,7 @@ void kl_mail_trouble(struct kl_mail *m, int culprit, ncclResult_t code)
     snprintf(m->trouble_text, sizeof m->trouble_text, "%s", kl_error_text());
 }
 
-static uint64_t new_id(const struct kl_mail *m, uint32_t entry)
+static uint64_t new_id(const struct kl_tagged *m, uint32_t entry)
 {
     static _Atomic uint64_t uses;
     uint64_t use;
@@ -57,24 +57,24 @@ static uint32_t entry_of(uint64_t id)
     return (uint32_t)(id >> NUMBER_BITS) & (MOST - 1);
 }
 
-static ncclResult_t grow(struct kl_mail *m)
+static ncclResult_t grow(struct kl_tagged *m)
 {
     uint32_t room = m->room ? 2 * m->room : 64;
 
     if (m->nrequests == MOST)
         return KL_FAIL(ncclInvalidUsage, "%u messages of rank %d are not over, or were not freed: there cannot be more",
                        MOST, m->config.rank);
-    struct kl_mail_request **table = realloc(m->request, room * sizeof(void *));
+    struct kl_tagged_request **table = realloc(m->request, room * sizeof(void *));
     if (!table) return KL_NOMEM("messages");
     m->request = table;
     m->room = room;
     return ncclSuccess;
 }
 
-static ncclResult_t add(struct kl_mail *m)
+static ncclResult_t add(struct kl_tagged *m)
 {
     if (m->nrequests == m->room) KL_TRY(grow(m));
-    struct kl_mail_request *r = calloc(1, sizeof *r);
+    struct kl_tagged_request *r = calloc(1, sizeof *r);
     if (!r) return KL_NOMEM("a message");
     r->next = m->spare;
     r->tag = (int)m->nrequests; /* its entry, until it is used */
@@ -83,25 +83,25 @@ static ncclResult_t add(struct kl_mail *m)
     return ncclSuccess;
 }
 
-ncclResult_t kl_mail_new(struct kl_mail *m, struct kl_mail_request **request)
+ncclResult_t kl_tagged_new(struct kl_tagged *m, struct kl_tagged_request **request)
 {
     if (!m->spare) KL_TRY(add(m));
-    struct kl_mail_request *r = m->spare;
+    struct kl_tagged_request *r = m->spare;
     uint32_t entry = (uint32_t)r->tag;
     m->spare = r->next;
-    *r = (struct kl_mail_request){.id = new_id(m, entry), .since = kl_now_ns()};
+    *r = (struct kl_tagged_request){.id = new_id(m, entry), .since = kl_now_ns()};
     *request = r;
     return ncclSuccess;
 }
 
-struct kl_mail_request *kl_mail_find(const struct kl_mail *m, uint64_t id)
+struct kl_tagged_request *kl_tagged_find(const struct kl_tagged *m, uint64_t id)
 {
     uint32_t entry = entry_of(id);
 
     return id && entry < m->nrequests && m->request[entry]->id == id ? m->request[entry] : NULL;
 }
 
-void kl_mail_drop(struct kl_mail *m, struct kl_mail_request *r)
+void kl_tagged_drop(struct kl_tagged *m, struct kl_tagged_request *r)
 {
     r->tag = (int)entry_of(r->id);
     r->id = 0;
@@ -109,25 +109,25 @@ void kl_mail_drop(struct kl_mail *m, struct kl_mail_request *r)
     m->spare = r;
 }
 
-void kl_mail_end(struct kl_mail *m, struct kl_mail_request *r, ncclResult_t rc)
+void kl_tagged_end(struct kl_tagged *m, struct kl_tagged_request *r, ncclResult_t rc)
 {
     r->rc = rc;
     r->over = true;
     pthread_cond_broadcast(&m->changed);
 }
 
-void kl_mail_end_with(struct kl_mail *m, struct kl_mail_request *r, ncclResult_t rc, const char *format, ...)
+void kl_tagged_end_with(struct kl_tagged *m, struct kl_tagged_request *r, ncclResult_t rc, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
     vsnprintf(r->text, sizeof r->text, format, args);
     va_end(args);
-    kl_mail_end(m, r, rc);
+    kl_tagged_end(m, r, rc);
 }
 
-void kl_mail_has_left(struct kl_mail *m, struct kl_mail_request *r, int peer)
+void kl_tagged_has_left(struct kl_tagged *m, struct kl_tagged_request *r, int peer)
 {
-    kl_mail_end_with(m, r, ncclRemoteError, "rank %d: rank %d has left, and %s", m->config.rank, peer,
-                     r->sends ? "does not take the message" : "sends nothing more");
+    kl_tagged_end_with(m, r, ncclRemoteError, "rank %d: rank %d has left, and %s", m->config.rank, peer,
+                       r->sends ? "does not take the message" : "sends nothing more");
 }
