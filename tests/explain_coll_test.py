@@ -108,7 +108,7 @@ class Collective(tool.Case):
         self.assertLess({"Ring", "OneShot", "Flat"}, set(algorithms))
         self.assertEqual((o["choice"]["algorithm"], o["choice"]["channels"]), ("Flat", 1))
         self.assertEqual(self.json("allreduce", "64", *host, "--hosts", "2")["choice"]["algorithm"], "OneShot")
-        self.assertEqual(self.reason(["broadcast", "64", *host, "--hosts", "2"], {}, "Flat", "Simple"), ["no_board"])
+        self.assertEqual(self.reason(["broadcast", "64", *host, "--hosts", "2"], {}, "Flat", "Simple"), ["no_shm_exchange"])
         self.assertEqual({c["algorithm"] for c in self.json("allreduce", "64", *host, NCCL_ALGO="oneshot")["candidates"]}, {"OneShot"})
         self.assertEqual(self.reason(["allgather", "64", *host], {}, "OneShot", "Simple"), ["function"])
         self.assertEqual(self.reason(["allreduce", "64", *host], {}, "OneShot", "LL128"), ["protocol"])

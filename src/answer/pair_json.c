@@ -24,7 +24,7 @@ static json_t *end_json(const struct kl_pair_end *e)
 
 /* ---- the way ---- */
 
-static json_t *links_json(const struct kl_pair_leg *l)
+static json_t *links_json(const struct kl_pair_segment *l)
 {
     json_t *a = json_array();
 
@@ -39,8 +39,8 @@ static json_t *legs_json(const struct kl_pair_route *r)
 {
     json_t *a = json_array();
 
-    for (int i = 0; i < r->nlegs; i++) {
-        const struct kl_pair_leg *l = &r->leg[i];
+    for (int i = 0; i < r->nsegments; i++) {
+        const struct kl_pair_segment *l = &r->segment[i];
 
         json_array_append_new(a, json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s, s:s}, s:o}", "from", l->from, "to", l->to,
                                            "type", kl_path_type_name[l->type], "meaning", kl_path_type_text(l->type),

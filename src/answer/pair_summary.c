@@ -93,7 +93,7 @@ static void summarize_nic(const struct kl_pair_route *r, struct kl_text *to)
     if (sends && r->pxn.why == KL_PXN_USED)
         kl_text_add(to, " through GPU/%d (PXN)", r->relay);
     else
-        kl_text_add(to, " over %s", kl_path_type_name[r->leg[0].type]);
+        kl_text_add(to, " over %s", kl_path_type_name[r->segment[0].type]);
     kl_text_add(to, ", %g GB/s; GPUDirect %s; ", (double)r->bw,
                 gdr_ways(r->gdr_send.mode != KL_GDR_OFF, r->gdr_recv.mode != KL_GDR_OFF));
     add_own(r, to);
@@ -104,7 +104,7 @@ void kl_pair_summary(const struct kl_pair_route *r, struct kl_text *to)
     if (r->answer == KL_PAIR_NIC)
         summarize_nic(r, to);
     else if (r->answer == KL_PAIR_PATH)
-        kl_text_add(to, "%s to %s: %s, %g GB/s", r->a.name, r->b.name, kl_path_type_name[r->leg[0].type],
+        kl_text_add(to, "%s to %s: %s, %g GB/s", r->a.name, r->b.name, kl_path_type_name[r->segment[0].type],
                     (double)r->bw);
     else
         summarize_gpus(r, to);

@@ -112,7 +112,7 @@ static enum kl_io accept_one(struct kl_listener *l, int *fd, bool *spare)
     enum kl_io io = kl_socket_accept(l->fd, &at_once, fd);
 
     *spare = false;
-    if (io != KL_IO_ERROR || !kl_loop_lend_reserve_fd(l->loop, errno)) return io;
+    if (io != KL_IO_ERROR || !kl_loop_use_reserve_fd(l->loop, errno)) return io;
     io = kl_socket_accept(l->fd, &at_once, fd);
     int err = errno;
     *spare = !io;

@@ -46,7 +46,7 @@ struct client {
     struct client *prev, *next;
     struct kl_source *source;
     int sock;
-    bool spare; /* accepted with the reserve descriptor (kl_loop_lend_reserve_fd): at most one client at a time */
+    bool spare; /* accepted with the reserve descriptor (kl_loop_use_reserve_fd): at most one client at a time */
 };
 
 /* Lives from the first offer to the last withdrawal; freed on the event loop, which owns its clients. */
@@ -216,7 +216,7 @@ static int accept_client(struct service *s, bool *spare)
     *spare = false;
     do sock = kl_inject_accept(s->listener, SOCK_CLOEXEC | SOCK_NONBLOCK);
     while (sock < 0 && kl_fd_limit_make_room(errno));
-    if (sock >= 0 || !kl_loop_lend_reserve_fd(s->loop, errno)) return sock;
+    if (sock >= 0 || !kl_loop_use_reserve_fd(s->loop, errno)) return sock;
     sock = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     int err = errno;
     *spare = sock >= 0;

@@ -47,9 +47,9 @@ struct kl_loop {
     struct kl_thread thread;
     int epoll;
     int wake; /* a wakeup descriptor (os/wakeup_fd.h): wakes the thread */
-    /* the reserve descriptor; -1: lent, or none could be opened. Used on the loop's thread once that runs */
+    /* the reserve descriptor; -1: in use, or none could be opened. Used on the loop's thread once that runs */
     int spare;
-    bool lent;
+    bool spare_used;
     bool inherited; /* set in the child by fork only */
     int holders;    /* under the registry's lock */
 
@@ -382,29 +382,29 @@ static bool is_lack(int err)
     return err == EMFILE || err == ENFILE;
 }
 
-bool kl_loop_lend_reserve_fd(struct kl_loop *loop, int err)
+bool kl_loop_use_reserve_fd(struct kl_loop *loop, int err)
 {
-    if (!is_lack(err) || loop->lent) return false;
+    if (!is_lack(err) || loop->spare_used) return false;
     if (loop->spare < 0) loop->spare = kl_wakeup_open(); /* could not be reopened when it was returned */
     if (loop->spare < 0) return false;
     const int spare = loop->spare;
     loop->spare = -1; /* before close: a forked child closes the descriptor found here */
     close(spare);
-    loop->lent = true;
+    loop->spare_used = true;
     return true;
 }
 
 bool kl_loop_restore_reserve_fd(struct kl_loop *loop)
 {
     loop->spare = kl_wakeup_open();
-    loop->lent = loop->lent && loop->spare < 0;
-    return !loop->lent;
+    loop->spare_used = loop->spare_used && loop->spare < 0;
+    return !loop->spare_used;
 }
 
 void kl_loop_release_reserve_fd(struct kl_loop *loop)
 {
     loop->spare = kl_wakeup_open();
-    loop->lent = false;
+    loop->spare_used = false;
 }
 
 /* ---- sources ---- */

@@ -59,7 +59,7 @@ ncclResult_t kl_loop_add(struct kl_loop *loop, int fd, uint32_t events, kl_sourc
  * accept(2) failed with errno `err`. True: no descriptor was left, and the reserve has been freed for one: accept
  * again.
  */
-bool kl_loop_lend_reserve_fd(struct kl_loop *loop, int err);
+bool kl_loop_use_reserve_fd(struct kl_loop *loop, int err);
 
 /**
  * The accepted connection is to stay open. True: another reserve was opened. False: close the connection, then call

@@ -15,7 +15,7 @@ static const struct {
     [KL_REFUSED_PAT_RANKS]      = {"pat_ranks", "off by default with several ranks per node, here %d; NCCL_PAT_ENABLE=1 switches it on"},
     [KL_REFUSED_PAT_NET]        = {"pat_net", "off by default with this network device; NCCL_PAT_ENABLE=1 switches it on"},
     [KL_REFUSED_NO_GRID]        = {"no_grid", "%d ranks make no grid: their prime factors are too large"},
-    [KL_REFUSED_NO_SHM_EXCHANGE]       = {"no_board", "made for up to 64 ranks of one node, here %d of several or more"},
+    [KL_REFUSED_NO_SHM_EXCHANGE] = {"no_shm_exchange", "made for up to 64 ranks of one node, here %d of several or more"},
     [KL_REFUSED_NO_COLLNET]     = {"no_collnet", "no reductions in the network: %s"},
     [KL_REFUSED_CHAIN_HEADS]    = {"chain_heads", "its chains begin at other GPUs than those that lead to the network"},
     [KL_REFUSED_NO_NVLS]        = {"no_nvls", "no reductions in the NVSwitch: %s"},

@@ -314,7 +314,7 @@ ncclResult_t koloplanExplainTraffic(koloplanCluster_t cluster, const char *colle
 
 static ncclResult_t answer_pair(const struct question *q, struct kl_opened *o, FILE *to)
 {
-    struct kl_pair_route route = {.nlegs = 0};
+    struct kl_pair_route route = {.nsegments = 0};
 
     KL_TRY(need(q->a, q->function, "a"));
     KL_TRY(need(q->b, q->function, "b"));

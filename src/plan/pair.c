@@ -101,7 +101,7 @@ static ncclResult_t join_gpus(const struct question *q, struct kl_pair_route *r)
     if (r->answer == KL_PAIR_NETWORK) return kl_pair_nics_find(q->plan, q->document, r);
     if (!common) return ncclSuccess;
     KL_TRY(kl_pair_path_add(r, common, gpu_node(common, &r->a), gpu_node(common, &r->b), r->a.shift));
-    r->bw = r->leg[0].narrowest;
+    r->bw = r->segment[0].narrowest;
     return ncclSuccess;
 }
 
@@ -152,7 +152,7 @@ static ncclResult_t join_nic(const struct question *q, struct kl_pair_route *r)
     if (r->pxn.relay >= 0) r->relay = t->node[kl_topo_at(t, KL_NODE_GPU, r->pxn.relay)].gpu.rank + g->shift;
     if (kl_path(t, gpu_at, net_at)->type < KL_PATH_NET) KL_TRY(find_own(q, t, gpu, net, r));
     KL_TRY(kl_pair_path_add(r, t, sends ? gpu_at : net_at, sends ? net_at : gpu_at, g->shift));
-    r->bw = r->leg[0].narrowest;
+    r->bw = r->segment[0].narrowest;
     return ncclSuccess;
 }
 
@@ -187,7 +187,7 @@ static ncclResult_t join(struct question *q, struct kl_pair_route *r)
     if ((gpu_a && net_b) || (net_a && gpu_b)) return join_planned(q, join_nic, r);
     r->answer = KL_PAIR_PATH;
     KL_TRY(kl_pair_path_add(r, q->whole, node_of(q->whole, &r->a), node_of(q->whole, &r->b), r->a.shift + r->b.shift));
-    r->bw = r->leg[0].narrowest;
+    r->bw = r->segment[0].narrowest;
     return ncclSuccess;
 }
 
@@ -209,9 +209,9 @@ out:
 
 void kl_pair_route_fini(struct kl_pair_route *r)
 {
-    for (int i = 0; i < r->nlegs; i++) free(r->leg[i].link);
+    for (int i = 0; i < r->nsegments; i++) free(r->segment[i].link);
     free(r->nics);
-    r->nlegs = r->nnics = 0;
+    r->nsegments = r->nnics = 0;
     r->nics = NULL;
 }
 

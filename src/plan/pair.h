@@ -22,7 +22,7 @@
 #include "plan/traffic.h"
 #include "transport/pair.h"
 
-enum { KL_PAIR_TRANSPORTS = 8, KL_PAIR_LEGS = 2, KL_NET_LABEL = 64, KL_PAIR_TEXT = 512 };
+enum { KL_PAIR_TRANSPORTS = 8, KL_PAIR_SEGMENTS = 2, KL_NET_LABEL = 64, KL_PAIR_TEXT = 512 };
 
 struct kl_pair_end {
     enum kl_node_type type;
@@ -44,7 +44,7 @@ struct kl_pair_link {
 };
 
 /** The path between two nodes of one host. */
-struct kl_pair_leg {
+struct kl_pair_segment {
     char from[KL_NODE_TEXT], to[KL_NODE_TEXT];
     int type, rule;  /* enum kl_path_type, kl_path_rule */
     float bw;        /* of the path, which NCCL computes from its links the other way */
@@ -115,8 +115,8 @@ struct kl_pair_route {
     bool gpus; /* the devices are GPUs; false: CPUs */
     enum kl_pair_answer answer;
     float bw;
-    struct kl_pair_leg leg[KL_PAIR_LEGS];
-    int nlegs;
+    struct kl_pair_segment segment[KL_PAIR_SEGMENTS];
+    int nsegments;
 
     /* between GPUs */
     struct kl_pair_transport transport[KL_PAIR_TRANSPORTS];

@@ -13,7 +13,7 @@ ncclResult_t kl_pair_end_find(const struct kl_cluster *cluster, const struct kl_
 /** The topology of a GPU's rank (pair_path.c). */
 const struct kl_topo *kl_pair_topo(const struct kl_plan *plan, const struct kl_pair_end *end);
 
-/** Append the path between two nodes of a host to `route->leg`; ranks are increased by `shift` (pair_path.c). */
+/** Append the path between two nodes of a host to `route->segment`; ranks are increased by `shift` (pair_path.c). */
 ncclResult_t kl_pair_path_add(struct kl_pair_route *route, const struct kl_topo *t, int from, int to, int shift);
 
 /** Fill the NICs of a route between GPUs, the paths to the first of them, and its bandwidth (pair_nics.c). */

@@ -195,7 +195,7 @@ ncclResult_t kl_pair_nics_find(const struct kl_plan *plan, const struct kl_xml *
     KL_TRY(add_collectives(&q, r));
     KL_TRY(add_way(&q, r, &r->a, &r->nics[0].send));
     KL_TRY(add_way(&q, r, &r->b, &r->nics[0].recv));
-    for (int i = 0; i < r->nlegs; i++)
-        if (!i || r->leg[i].narrowest < r->bw) r->bw = r->leg[i].narrowest;
+    for (int i = 0; i < r->nsegments; i++)
+        if (!i || r->segment[i].narrowest < r->bw) r->bw = r->segment[i].narrowest;
     return ncclSuccess;
 }

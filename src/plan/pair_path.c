@@ -27,26 +27,26 @@ static char *name_of(const struct kl_topo *t, int node, int shift, char text[KL_
 ncclResult_t kl_pair_path_add(struct kl_pair_route *route, const struct kl_topo *t, int from, int to, int shift)
 {
     const struct kl_path *p = kl_path(t, from, to);
-    struct kl_pair_leg *leg = &route->leg[route->nlegs];
+    struct kl_pair_segment *segment = &route->segment[route->nsegments];
 
-    leg->link = calloc((size_t)p->hops + 1, sizeof *leg->link);
-    if (!leg->link) return KL_NOMEM("a path");
-    route->nlegs++;
-    name_of(t, from, shift, leg->from);
-    name_of(t, to, shift, leg->to);
-    leg->type = p->type;
-    leg->rule = p->rule;
-    leg->bw = p->bw;
-    leg->nlinks = p->type == KL_PATH_DIS ? 0 : p->hops; /* a path sent over a CPU by a rule may end there */
-    leg->narrowest = leg->nlinks ? kl_path_narrowest(t, p) : p->bw;
-    for (int k = 0; k < leg->nlinks; k++) {
+    segment->link = calloc((size_t)p->hops + 1, sizeof *segment->link);
+    if (!segment->link) return KL_NOMEM("a path");
+    route->nsegments++;
+    name_of(t, from, shift, segment->from);
+    name_of(t, to, shift, segment->to);
+    segment->type = p->type;
+    segment->rule = p->rule;
+    segment->bw = p->bw;
+    segment->nlinks = p->type == KL_PATH_DIS ? 0 : p->hops; /* a path sent over a CPU by a rule may end there */
+    segment->narrowest = segment->nlinks ? kl_path_narrowest(t, p) : p->bw;
+    for (int k = 0; k < segment->nlinks; k++) {
         const struct kl_link *l = &t->link[kl_path_hops(t, p)[k]];
 
-        name_of(t, l->from, shift, leg->link[k].from);
-        name_of(t, l->to, shift, leg->link[k].to);
-        leg->link[k].type = l->type;
-        leg->link[k].bw = l->bw;
-        leg->link[k].bottleneck = kl_path_is_bottleneck(t, p, k);
+        name_of(t, l->from, shift, segment->link[k].from);
+        name_of(t, l->to, shift, segment->link[k].to);
+        segment->link[k].type = l->type;
+        segment->link[k].bw = l->bw;
+        segment->link[k].bottleneck = kl_path_is_bottleneck(t, p, k);
     }
     return ncclSuccess;
 }

@@ -22,7 +22,7 @@ static const struct kl_change_facts facts[KL_CHANGES] = {
     [KL_CHANGE_P2C] = {22703, "p2c", /* 2.1, 5.1 */
         "paths from a GPU through C2C to its CPU and over PCIe to a NIC have a type of their own, P2C", READ},
     [KL_CHANGE_P2C_LEGS] = {22705, "p2c_legs", /* 4.7 */
-        "a path of a C2C leg and a PHB leg is P2C", READ},
+        "a path of a C2C segment and a PHB segment is P2C", READ},
     [KL_CHANGE_P2C_BY_CPU] = {22705, "p2c_by_cpu", /* 5.1 */
         "P2C follows from the ways of GPU and NIC to the GPU's CPU", READ},
     [KL_CHANGE_P2C_NEAREST] = {22902, "p2c_nearest", /* 5.1 */

@@ -6,7 +6,7 @@
 #   clang     no warnings from clang (gcc's stop the build)            the others as C17
 #   tidy      the checks of .clang-tidy                      symbols   the libraries export what the headers declare
 #   folders   includes point from high to low folders        license   every file names its license
-#   circles   no files need each other in a circle           static    nothing is known outside of its file in vain
+#   circles   no files need each other in a circle           static    a function that only its own file uses is static
 #   words     retired words stay out; documents name files, functions and headings that exist
 #   scripts   every script of Python and shell can be parsed
 set -eu

@@ -50,7 +50,7 @@ struct rank {
 
 /* ---- together ---- */
 
-/* The parent kills a process that waits in vain. */
+/* The parent kills a process that waits forever. */
 static void meet(struct rank *r)
 {
     unsigned round = ++r->round;

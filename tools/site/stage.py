@@ -31,7 +31,7 @@ LANGUAGES = {".c": "c", ".h": "c", ".cu": "cuda", ".py": "python", ".sh": "sh", 
 
 
 class Fault(Exception):
-    """Something in the sources of the manual that a person has to mend; the text says where."""
+    """Something in the sources of the manual that a person has to correct; the text says where."""
 
 
 # ---- navigation ----

@@ -15,7 +15,7 @@ static void print_text(const struct kl_pair_route *route, const struct kl_cluste
 ncclResult_t kl_explain_pair(const struct kl_explain_request *q, FILE *to)
 {
     struct kl_opened opened;
-    struct kl_pair_route route = {.nlegs = 0};
+    struct kl_pair_route route = {.nsegments = 0};
     ncclResult_t rc;
 
     KL_TRY(kl_cluster_options_open(&q->cluster, &opened));

@@ -10,7 +10,7 @@
 /* ---- the way ---- */
 
 /* `host`: the one it is in, -1 where there is no doubt. */
-static void print_leg(const struct kl_pair_leg *l, int host, FILE *to)
+static void print_segment(const struct kl_pair_segment *l, int host, FILE *to)
 {
     fprintf(to, "\nPath from %s to %s", l->from, l->to);
     if (host >= 0) fprintf(to, " in host %d", host);
@@ -173,7 +173,8 @@ void kl_pair_text(const struct kl_pair_route *r, const struct kl_cluster *cluste
     kl_pair_summary(r, &text);
     fprintf(to, "%s.\n", sentence);
     kl_explain_place(cluster, "", to);
-    for (int i = 0; i < r->nlegs; i++) print_leg(&r->leg[i], r->nlegs == 1 ? -1 : i ? r->b.host : r->a.host, to);
+    for (int i = 0; i < r->nsegments; i++)
+        print_segment(&r->segment[i], r->nsegments == 1 ? -1 : i ? r->b.host : r->a.host, to);
     if (r->ntransports) print_transports(r, to);
     if (r->nnics) print_all_nics(r, to);
     if (r->answer == KL_PAIR_NIC) print_nic(r, to);
