@@ -219,13 +219,46 @@ struct rank {
     struct gpu_memory memory[3];
     uint64_t send, recv, scalar; /* its addresses */
     unsigned char before[ARENA], after[ARENA], factor[8];
+    void *executable; /* its graph */
     pthread_t thread;
 };
 
-/* Several processes have a rank each, or are two with half of the ranks, one of them with threads; or they replay graphs. */
-enum mode { ONE_THREAD, THREADS, PROCESSES, MIXED, GRAPHS, MODES };
-static const char *const mode_names[] = {"one thread", "threads", "processes", "two processes with several ranks",
-                                         "processes with graphs"};
+/* Several processes have a rank each, or are two with half of the ranks, one of them with threads; or they replay graphs, one
+ * for each rank. */
+enum mode {
+    ONE_THREAD,
+    THREADS,
+    PROCESSES,
+    MIXED,
+    ONE_THREAD_GRAPHS,
+    THREADS_GRAPHS,
+    PROCESSES_GRAPHS,
+    MIXED_GRAPHS,
+    MODES
+};
+static const char *const mode_names[] = {"one thread",
+                                         "threads",
+                                         "processes",
+                                         "two processes with several ranks",
+                                         "one thread with graphs",
+                                         "threads with graphs",
+                                         "processes with graphs",
+                                         "two processes with several graphs"};
+
+static bool uses_graphs(enum mode mode)
+{
+    return mode >= ONE_THREAD_GRAPHS;
+}
+
+static bool is_mixed(enum mode mode)
+{
+    return mode == MIXED || mode == MIXED_GRAPHS;
+}
+
+static bool uses_processes(enum mode mode)
+{
+    return is_mixed(mode) || mode == PROCESSES || mode == PROCESSES_GRAPHS;
+}
 
 struct job {
     int n, gpus, hosts;
@@ -249,7 +282,7 @@ static void leave(const struct rank *r)
 /* Between processes, kinds that they cannot map, too: each buffer of its own kind. */
 static enum gpu_memory_kind kind_of(const struct rank *r, int buffer)
 {
-    if (r->job->mode < PROCESSES) return GPU_DEVICE;
+    if (!uses_processes(r->job->mode)) return GPU_DEVICE;
     return (enum gpu_memory_kind)((r->rank + buffer + (int)r->job->first) % GPU_MEMORY_KINDS);
 }
 
@@ -265,7 +298,7 @@ static void start_rank(struct rank *r)
         if (rc) fail_msg("%s memory: %s", gpu_memory_names[kind], kl_cuda_error_name(cu, rc));
         *at[i] = r->memory[i].at;
     }
-    if (r->job->n % 4 || r->job->mode == GRAPHS) /* others use the NULL stream, which ranks of a GPU share */
+    if (r->job->n % 4 || uses_graphs(r->job->mode)) /* others use the NULL stream, which ranks of a GPU share */
         assert_int_equal(cu->cuStreamCreateWithPriority(&r->stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     leave(r);
 }
@@ -436,24 +469,86 @@ static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
     return false;
 }
 
-/* Captured, and replayed twice. */
-static void replay(struct rank *r, const struct tcase *c)
+enum { THREAD_LOCAL = 1 }; /* of a capture */
+
+static void order(const struct rank *before, const struct rank *after)
+{
+    kl_cu_event event;
+
+    enter(before);
+    assert_int_equal(cu->cuEventCreate(&event, KL_CU_EVENT_DISABLE_TIMING), 0);
+    assert_int_equal(cu->cuEventRecord(event, before->stream), 0);
+    assert_int_equal(cu->cuStreamWaitEvent(after->stream, event, 0), 0);
+    assert_int_equal(cu->cuEventDestroy(event), 0);
+    leave(before);
+}
+
+/* The ranks [r, end) have a graph together. */
+static void begin_capture(struct rank *r, const struct rank *end)
 {
     struct gpu_graphs graphs;
 
     gpu_graphs_find(&graphs);
     enter(r);
-    assert_int_equal(graphs.begin(r->stream, 0), 0);
+    assert_int_equal(graphs.begin(r->stream, THREAD_LOCAL), 0);
+    leave(r);
+    for (const struct rank *other = r + 1; other < end; other++) order(r, other);
+}
+
+static void end_capture(struct rank *r, const struct rank *end)
+{
+    struct gpu_graphs graphs;
+
+    gpu_graphs_find(&graphs);
+    for (const struct rank *other = r + 1; other < end; other++) order(other, r);
+    enter(r);
+    r->executable = gpu_graphs_finish(&graphs, r->stream);
+    assert_non_null(r->executable);
+    leave(r);
+}
+
+static void launch(const struct rank *r, const struct rank *end)
+{
+    struct gpu_graphs graphs;
+
+    gpu_graphs_find(&graphs);
+    for (const struct rank *other = r + 1; other < end; other++) order(other, r);
+    enter(r);
+    assert_int_equal(graphs.launch(r->executable, r->stream), 0);
+    leave(r);
+    for (const struct rank *other = r + 1; other < end; other++) order(r, other);
+}
+
+static void destroy_graph(struct rank *r)
+{
+    struct gpu_graphs graphs;
+
+    gpu_graphs_find(&graphs);
+    enter(r);
+    assert_int_equal(graphs.destroy(r->executable), 0);
+    leave(r);
+}
+
+static void run_operation(struct rank *r, const struct tcase *c)
+{
+    prepare(r, c);
     issue(r, c);
-    void *executable = gpu_graphs_finish(&graphs, r->stream);
-    assert_non_null(executable);
+    verify(r, c);
+}
+
+/* Captured, and replayed twice, with another operation in between. */
+static void replay(struct rank *r, const struct tcase *c)
+{
+    begin_capture(r, r + 1);
+    issue(r, c);
+    end_capture(r, r + 1);
     for (int i = 0; i < 2; i++) {
+        if (i) run_operation(r, c);
         prepare(r, c);
-        assert_int_equal(graphs.launch(executable, r->stream), 0);
+        launch(r, r + 1);
         verify(r, c);
     }
-    assert_int_equal(graphs.destroy(executable), 0);
-    leave(r);
+    destroy_graph(r);
 }
 
 static void *run_thread(void *arg)
@@ -464,16 +559,45 @@ static void *run_thread(void *arg)
     start_rank(r);
     join(r);
     for (unsigned i = r->job->first; next_case(r->job, &i, &c);) {
-        if (r->job->mode == GRAPHS) {
+        if (uses_graphs(r->job->mode))
             replay(r, &c);
-            continue;
-        }
-        prepare(r, &c);
-        issue(r, &c);
-        verify(r, &c);
+        else
+            run_operation(r, &c);
     }
     end_rank(r);
     return NULL;
+}
+
+static void issue_all(struct job *j, const struct tcase *c)
+{
+    ncclGroupStart();
+    for (int r = j->from; r < j->to; r++) issue(&j->rank[r], c);
+    if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
+}
+
+static void run_all(struct job *j, const struct tcase *c)
+{
+    for (int r = j->from; r < j->to; r++) prepare(&j->rank[r], c);
+    issue_all(j, c);
+    for (int r = j->from; r < j->to; r++) verify(&j->rank[r], c);
+}
+
+/* A graph for each rank, or, in every other job of many ranks, for two of them. */
+static void replay_all(struct job *j, const struct tcase *c)
+{
+    struct rank *const from = &j->rank[j->from], *const to = &j->rank[j->to];
+    const int each = (to - from) % 2 == 0 && j->first % 2 ? 2 : 1;
+
+    for (struct rank *r = from; r < to; r += each) begin_capture(r, r + each);
+    issue_all(j, c);
+    for (struct rank *r = from; r < to; r += each) end_capture(r, r + each);
+    for (int i = 0; i < 2; i++) {
+        if (i) run_all(j, c);
+        for (struct rank *r = from; r < to; r++) prepare(r, c);
+        for (struct rank *r = from; r < to; r += each) launch(r, r + each);
+        for (struct rank *r = from; r < to; r++) verify(r, c);
+    }
+    for (struct rank *r = from; r < to; r += each) destroy_graph(r);
 }
 
 static void run_one_thread(struct job *j)
@@ -485,11 +609,10 @@ static void run_one_thread(struct job *j)
     for (int r = j->from; r < j->to; r++) join(&j->rank[r]);
     if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
     for (unsigned i = j->first; next_case(j, &i, &c);) {
-        for (int r = j->from; r < j->to; r++) prepare(&j->rank[r], &c);
-        ncclGroupStart();
-        for (int r = j->from; r < j->to; r++) issue(&j->rank[r], &c);
-        if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
-        for (int r = j->from; r < j->to; r++) verify(&j->rank[r], &c);
+        if (uses_graphs(j->mode))
+            replay_all(j, &c);
+        else
+            run_all(j, &c);
     }
     for (int r = j->from; r < j->to; r++) end_rank(&j->rank[r]);
 }
@@ -537,7 +660,7 @@ static FILE *start_process(const struct job *j, int from, int to)
 
 static void run_processes(struct job *j)
 {
-    const int each = j->mode == MIXED ? j->n / (j->hosts > 1 ? j->hosts : 2) : 1, processes = j->n / each;
+    const int each = is_mixed(j->mode) ? j->n / (j->hosts > 1 ? j->hosts : 2) : 1, processes = j->n / each;
     FILE *process[RANKS];
 
     for (int p = 0; p < processes; p++) assert_non_null(process[p] = start_process(j, p * each, (p + 1) * each));
@@ -562,9 +685,9 @@ static void run_job(int n, int gpus, int hosts, enum mode mode, unsigned first, 
     *j = (struct job){.n = n, .gpus = gpus, .hosts = hosts, .mode = mode, .first = first, .step = step, .to = n};
     assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
     set_ranks(j);
-    if (mode >= PROCESSES)
+    if (uses_processes(mode))
         run_processes(j);
-    else if (mode == THREADS)
+    else if (mode == THREADS || mode == THREADS_GRAPHS)
         run_threads(j);
     else
         run_one_thread(j);
@@ -577,7 +700,7 @@ static struct job *of_process;
 static void ranks_of_a_process(void **state)
 {
     (void)state;
-    if (of_process->mode == MIXED && of_process->from)
+    if (is_mixed(of_process->mode) && of_process->from)
         run_one_thread(of_process);
     else
         run_threads(of_process);
@@ -602,6 +725,13 @@ static bool read_arguments(char **argv)
     return !kl_bootstrap_id_parse(argv[8], &j->id);
 }
 
+/* Between cases. Graphs keep memory of other processes mapped, of which a communicator has a limited number. */
+static unsigned step_of(enum mode mode)
+{
+    if (uses_graphs(mode)) return uses_processes(mode) ? 41 : 11;
+    return uses_processes(mode) ? 9 : 3;
+}
+
 /* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them. */
 static void bits_are_those_of_hosts(void **state)
 {
@@ -616,8 +746,9 @@ static void bits_are_those_of_hosts(void **state)
             const int n = ranks[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
             if (gpus > cu->devices || (g == 1 && n <= 2) || (g == 2 && n == 1) || (most && n > atoi(most))) continue;
             for (int mode = 0; mode < MODES; mode++, turn++) {
-                if (mode >= PROCESSES && (one_process || n == 1 || (mode == MIXED && n == 2))) continue;
-                const unsigned step = (all ? 1 : mode >= PROCESSES ? 9 : 3) * (mode == GRAPHS ? 3 : 1);
+                if (uses_processes((enum mode)mode) && (one_process || n == 1 || (is_mixed((enum mode)mode) && n == 2)))
+                    continue;
+                const unsigned step = all ? 1 : step_of((enum mode)mode);
                 run_job(n, gpus, 1, (enum mode)mode, turn % step, step);
             }
         }
@@ -640,11 +771,11 @@ static void bits_between_hosts(void **state)
     operations = comparisons = 0;
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         for (int own = 0; own < 2; own++)
-            for (enum mode mode = PROCESSES; mode <= MIXED; mode++, turn++) {
+            for (enum mode mode = 0; mode < MODES; mode++, turn++) {
                 const int n = jobs[i].ranks, gpus = own ? n / jobs[i].hosts : 1;
-                const unsigned step = getenv("GPU_TEST_ALL") ? 1 : 11;
-                if ((own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most))) continue;
-                if (mode == MIXED && n == jobs[i].hosts) continue;
+                const unsigned step = getenv("GPU_TEST_ALL") ? 1 : uses_graphs(mode) ? 23 : 11;
+                if (!uses_processes(mode) || (own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most))) continue;
+                if (is_mixed(mode) && n == jobs[i].hosts) continue;
                 run_job(n, gpus, jobs[i].hosts, mode, turn % step, step);
             }
     printf("between hosts: %lu operations of ranks, %lu results compared, 0 wrong\n", operations, comparisons);

@@ -34,7 +34,7 @@ static __attribute__((noinline)) ncclResult_t issue_on_gpus(ncclComm_t comm, con
     KL_TRY(kl_comm_next_queued(comm, &task));
     kl_task_init(task, args);
     KL_TRY(check(comm, task, function));
-    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_record_empty(comm, task);
+    if (!task->count && task->func < KL_FUNC_SEND) return kl_comm_issue_empty_on_gpus(comm, task);
     if (task->send == &comm->barrier) task->count = 0; /* a barrier: the ranks meet, and no data move */
     return kl_comm_issue_on_gpus(comm, stream);
 }

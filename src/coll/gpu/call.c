@@ -2,6 +2,7 @@
 /* A rank's call: its streams and buffers, and its operations beside the other ranks' operations. */
 #include "base/clock.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/graphs.h"
 #include "coll/gpu/relay.h"
 #include "coll/gpu/stage.h"
 #include "coll/gpu/submit.h"
@@ -132,6 +133,7 @@ ncclResult_t kl_gpu_begin(struct kl_gpu_team *team, struct kl_gpu_call *call)
 
     call->left = 0;
     call->waited = call->used = 0;
+    call->apart = false;
     call->ready = team->ready[call->rank];
     if (team->nranks == 1) return ncclSuccess; /* submitted on the program's stream */
     KL_TRY(kl_cuda_enter(c));
@@ -157,8 +159,9 @@ ncclResult_t kl_gpu_end(struct kl_gpu_team *team, struct kl_gpu_call *call)
     const struct kl_cuda_context *c = worker_of(team, call->rank)->context;
     ncclResult_t rc = ncclSuccess;
 
-    if (!call->used) return ncclSuccess;
+    if (!call->used && !call->apart) return ncclSuccess;
     KL_TRY(kl_cuda_enter(c));
+    if (call->apart) rc = kl_gpu_graphs_join(team, call);
     for (size_t i = 0; !rc && i < call->nops; i++)
         if (is_first_on_stream(call, i)) rc = follow(team, call, call->op[i].stream);
     kl_cuda_leave(c);

@@ -14,6 +14,7 @@ enum { WORD_BYTES = 4096, PAGE = 2 << 20, RELEASED = 1 << 30 };
 struct kl_gpu_gate_stage {
     void *memory;
     size_t bytes;
+    uint64_t capture; /* the graph that uses it; 0: calls */
     struct kl_gpu_gate_stage *next;
 };
 
@@ -91,6 +92,7 @@ static void free_all(struct kl_gpu_gate *g)
 {
     free_streams(g);
     free_pinned(g);
+    kl_gpu_bells_free(&g->belfry, g->context->driver);
 }
 
 static void free_gate(struct kl_gpu_gate *g)
@@ -112,7 +114,7 @@ static bool has_ended(const struct kl_gpu_gate *g)
 {
     const struct kl_cuda_driver *driver = g->context->driver;
 
-    if (kl_cuda_enter(g->context)) return false;
+    if (g->belfry.graphs || kl_cuda_enter(g->context)) return false; /* a graph may be launched again */
     const bool ended = (!g->in || !driver->cuStreamQuery(g->in)) && (!g->out || !driver->cuStreamQuery(g->out));
     kl_cuda_leave(g->context);
     return ended;
@@ -174,16 +176,27 @@ ncclResult_t kl_gpu_gate_create(int device, int rank, int nranks, struct kl_gpu_
 
 /* ---- the stage ---- */
 
+/* Another thread may capture in a mode that forbids it; it is no part of any graph. */
+static int pin(const struct kl_cuda_driver *driver, void *memory, size_t bytes)
+{
+    int mode = KL_CU_CAPTURE_RELAXED;
+
+    (void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+    int rc = driver->cuMemHostRegister(memory, bytes, KL_CU_HOST_PORTABLE_MAPPED);
+    (void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+    return rc;
+}
+
 /* The engine lends it to other processes, as memory of host devices. */
-static ncclResult_t create_stage(struct kl_gpu_gate *g, size_t bytes)
+static ncclResult_t create_stage(struct kl_gpu_gate *g, size_t bytes, uint64_t capture)
 {
     const struct kl_cuda_context *c = g->context;
     struct kl_gpu_gate_stage *s = malloc(sizeof *s);
 
     if (!s) return KL_NOMEM("a stage");
-    *s = (struct kl_gpu_gate_stage){.bytes = bytes, .next = g->stage};
+    *s = (struct kl_gpu_gate_stage){.bytes = bytes, .capture = capture, .next = g->stage};
     ncclResult_t rc = kl_host_devices.alloc(c->device, KL_MEMORY_SHAREABLE, bytes, &s->memory);
-    int failed = rc ? 0 : c->driver->cuMemHostRegister(s->memory, bytes, KL_CU_HOST_PORTABLE_MAPPED);
+    int failed = rc ? 0 : pin(c->driver, s->memory, bytes);
     if (failed) {
         (void)kl_host_devices.free(s->memory);
         rc =
@@ -200,21 +213,32 @@ static ncclResult_t create_stage(struct kl_gpu_gate *g, size_t bytes)
     return ncclSuccess;
 }
 
-static ncclResult_t grow(struct kl_gpu_gate *g, size_t bytes)
+static struct kl_gpu_gate_stage *find_stage(const struct kl_gpu_gate *g, uint64_t capture)
 {
-    const size_t before = g->stage ? g->stage->bytes : 0;
+    struct kl_gpu_gate_stage *s = g->stage;
+
+    while (s && s->capture != capture) s = s->next;
+    return s;
+}
+
+static ncclResult_t grow(struct kl_gpu_gate *g, size_t bytes, uint64_t capture)
+{
+    const struct kl_gpu_gate_stage *s = find_stage(g, capture);
+    const size_t before = s ? s->bytes : 0;
     const size_t wanted = bytes < before + before / 2 ? before + before / 2 : bytes;
 
     KL_TRY(kl_cuda_enter(g->context));
-    ncclResult_t rc = create_stage(g, (wanted + PAGE - 1) / PAGE * PAGE);
+    ncclResult_t rc = create_stage(g, (wanted + PAGE - 1) / PAGE * PAGE, capture);
     kl_cuda_leave(g->context);
     return rc;
 }
 
-ncclResult_t kl_gpu_gate_reserve(struct kl_gpu_gate *g, size_t bytes, char **stage)
+ncclResult_t kl_gpu_gate_reserve(struct kl_gpu_gate *g, size_t bytes, uint64_t capture, char **stage)
 {
-    if (!g->stage || g->stage->bytes < bytes) KL_TRY(grow(g, bytes ? bytes : 1)); /* messages without elements */
-    *stage = g->stage->memory;
+    const struct kl_gpu_gate_stage *s = find_stage(g, capture);
+
+    if (!s || s->bytes < bytes) KL_TRY(grow(g, bytes ? bytes : 1, capture)); /* messages without elements */
+    *stage = find_stage(g, capture)->memory;
     return ncclSuccess;
 }
 
@@ -242,19 +266,30 @@ static ncclResult_t follow(const struct kl_gpu_gate *g, kl_cu_stream stream, kl_
     return ncclSuccess;
 }
 
+static kl_cu_stream way_in(const struct kl_gpu_gate *g)
+{
+    return g->captured ? g->captured : g->in;
+}
+
+static kl_cu_stream way_out(const struct kl_gpu_gate *g)
+{
+    return g->captured ? g->captured : g->out;
+}
+
 /* The copies wait for all streams of the call, one after the other. */
 static ncclResult_t mark(struct kl_gpu_gate *g, const struct kl_gpu_call *call)
 {
     for (size_t i = 0; i < call->nops; i++) {
         if (!is_first_on_stream(call, i)) continue;
         KL_TRY(record(g, g->ready, call->op[i].stream));
-        KL_TRY(follow(g, g->in, g->ready));
+        KL_TRY(follow(g, way_in(g), g->ready));
     }
     return ncclSuccess;
 }
 
 ncclResult_t kl_gpu_gate_begin(struct kl_gpu_gate *g, const struct kl_gpu_call *call)
 {
+    g->captured = call->capture ? call->op[0].stream : NULL;
     KL_TRY(kl_cuda_enter(g->context));
     ncclResult_t rc = mark(g, call);
     kl_cuda_leave(g->context);
@@ -309,7 +344,7 @@ static struct ends ends_of(const struct kl_gpu_gate *g, const struct kl_gpu_trav
 
 static ncclResult_t copy_parts(const struct kl_gpu_gate *g, struct ends e, bool back)
 {
-    kl_cu_stream stream = back ? g->out : g->in;
+    kl_cu_stream stream = back ? way_out(g) : way_in(g);
 
     if (!e.part) return ncclSuccess;
     if (e.part == e.whole) {
@@ -347,6 +382,7 @@ static void ring(void *gate)
 /* The slot is free when the results before it were copied; an operation may use the results of the one before it. */
 static ncclResult_t await_slot(const struct kl_gpu_gate *g, const struct kl_gpu_round *round)
 {
+    if (g->captured) return ncclSuccess; /* all of it is on one stream */
     if (!round->index) return g->last ? follow(g, g->in, g->last) : ncclSuccess;
     return round->index < KL_GPU_SLOTS ? ncclSuccess : follow(g, g->in, g->back[round->index % KL_GPU_SLOTS]);
 }
@@ -355,9 +391,10 @@ static ncclResult_t depart(struct kl_gpu_gate *g, const struct kl_gpu_rounds *ro
 {
     KL_TRY(await_slot(g, round));
     KL_TRY(copy_all(g, rounds, round, false));
-    KL_CUDA_TRY(g->context->driver, cuLaunchHostFunc(g->in, ring, g), "rank %d: device %d", g->rank,
-                g->context->device);
-    return record(g, g->departed, g->in);
+    KL_CUDA_TRY(g->context->driver,
+                cuLaunchHostFunc(way_in(g), round->bell ? kl_gpu_bell_ring : ring, round->bell ? (void *)round->bell : g),
+                "rank %d: device %d", g->rank, g->context->device);
+    return record(g, g->departed, way_in(g));
 }
 
 ncclResult_t kl_gpu_gate_depart(struct kl_gpu_gate *g, const struct kl_gpu_rounds *rounds,
@@ -369,18 +406,46 @@ ncclResult_t kl_gpu_gate_depart(struct kl_gpu_gate *g, const struct kl_gpu_round
     return rc;
 }
 
+ncclResult_t kl_gpu_gate_follow(const struct kl_gpu_gate *g, const struct kl_gpu_gate *other)
+{
+    KL_TRY(kl_cuda_enter(g->context));
+    ncclResult_t rc = follow(g, way_out(g), other->departed);
+    kl_cuda_leave(g->context);
+    return rc;
+}
+
+static ncclResult_t wait_for_number(const struct kl_gpu_gate *g, uint64_t number)
+{
+    KL_CUDA_TRY(g->context->driver, cuStreamWaitValue32(g->out, g->reached_at, (uint32_t)number, KL_CU_WAIT_AT_LEAST),
+                "rank %d: device %d", g->rank, g->context->device);
+    return ncclSuccess;
+}
+
+/* And set it back, for the next replay. */
+static ncclResult_t wait_for_bell(const struct kl_gpu_gate *g, const struct kl_gpu_bell *bell)
+{
+    KL_CUDA_TRY(g->context->driver, cuStreamWaitValue32(way_out(g), bell->word_at, 1, KL_CU_WAIT_EQUAL),
+                "rank %d: device %d", g->rank, g->context->device);
+    KL_CUDA_TRY(g->context->driver, cuStreamWriteValue32(way_out(g), bell->word_at, 0, 0), "rank %d: device %d",
+                g->rank, g->context->device);
+    return ncclSuccess;
+}
+
 /* The event tells CUDA the order that the word makes. */
 static ncclResult_t come_back(struct kl_gpu_gate *g, const struct kl_gpu_rounds *rounds,
                               const struct kl_gpu_round *round)
 {
-    KL_TRY(follow(g, g->out, g->departed));
-    KL_CUDA_TRY(g->context->driver,
-                cuStreamWaitValue32(g->out, g->reached_at, (uint32_t)round->number, KL_CU_WAIT_AT_LEAST),
-                "rank %d: device %d", g->rank, g->context->device);
-    KL_TRY(copy_all(g, rounds, round, true));
-    g->last = g->back[round->index % KL_GPU_SLOTS];
-    KL_TRY(record(g, g->last, g->out));
-    return round->last_of_call ? record(g, g->end, g->out) : ncclSuccess;
+    if (g->captured) {
+        KL_TRY(wait_for_bell(g, round->bell));
+        KL_TRY(copy_all(g, rounds, round, true));
+    } else {
+        KL_TRY(follow(g, g->out, g->departed));
+        KL_TRY(wait_for_number(g, round->number));
+        KL_TRY(copy_all(g, rounds, round, true));
+        g->last = g->back[round->index % KL_GPU_SLOTS];
+        KL_TRY(record(g, g->last, g->out));
+    }
+    return round->last_of_call ? record(g, g->end, way_out(g)) : ncclSuccess;
 }
 
 ncclResult_t kl_gpu_gate_return(struct kl_gpu_gate *g, const struct kl_gpu_rounds *rounds,
@@ -412,14 +477,19 @@ void kl_gpu_gate_tell(struct kl_gpu_gate *g, uint64_t number)
 void kl_gpu_gate_release(struct kl_gpu_gate *g)
 {
     raise_to(g, kl_load_relaxed(&g->arrived) + RELEASED);
+    kl_gpu_bells_release(&g->belfry);
 }
 
 ncclResult_t kl_gpu_gate_check(const struct kl_gpu_gate *g)
 {
     const struct kl_cuda_context *c = g->context;
 
+    int mode = KL_CU_CAPTURE_RELAXED; /* another thread may capture in a mode that forbids the question */
+
     KL_TRY(kl_cuda_enter(c));
+    (void)c->driver->cuThreadExchangeStreamCaptureMode(&mode);
     const int rc = c->driver->cuStreamQuery(g->in);
+    (void)c->driver->cuThreadExchangeStreamCaptureMode(&mode);
     kl_cuda_leave(c);
     if (!rc || rc == KL_CU_NOT_READY) return ncclSuccess;
     return KL_FAIL(ncclUnhandledCudaError, "rank %d: its data do not come from device %d: cuStreamQuery gives %s (%d)",

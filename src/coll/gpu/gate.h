@@ -6,14 +6,16 @@
  * begin. When it has ended, it writes the round's number to `reached`, for which a second stream waits before it copies
  * the results. So nothing waits on the CPU for a stream.
  *
+ * Graphs:   a captured call is on the program's first stream, with a stage of its graph's, and words of its own (bell.h).
+ *           Once there are graphs, other calls ring bells as well.
  * Failure:  kl_gpu_gate_release ends all waits of streams, for ever. A released gate stays until its streams have ended,
- *           and is freed when another one is made or freed after that.
+ *           and is freed when another one is made or freed after that; with graphs it stays for good.
  * Threads:  kl_gpu_gate_has_arrived, _tell, _check, _release: any; the others one at a time.
  */
 #ifndef KL_COLL_GPU_GATE_H
 #define KL_COLL_GPU_GATE_H
 
-#include "coll/gpu/round.h"
+#include "coll/gpu/bell.h"
 #include "device/cuda/context.h"
 
 #include <stdalign.h>
@@ -26,6 +28,7 @@ struct kl_gpu_gate {
     const struct kl_cuda_context *context;
     int rank, nranks;
     kl_cu_stream in, out;
+    kl_cu_stream captured;           /* in their place, for a call that is captured; NULL: it is not */
     kl_cu_event ready;               /* the program's streams have come to the call */
     kl_cu_event departed;            /* the last round's data are on the stage */
     kl_cu_event back[KL_GPU_SLOTS];  /* the results of the last round in each slot are in the program's memory */
@@ -35,6 +38,7 @@ struct kl_gpu_gate {
     _Atomic uint32_t *reached;
     uint64_t reached_at;      /* as the GPU sees it */
     struct kl_gpu_gate *next; /* among released gates */
+    struct kl_gpu_belfry belfry;
     alignas(KL_LINE) _Atomic uint32_t arrived;
 };
 
@@ -43,12 +47,15 @@ ncclResult_t kl_gpu_gate_create(int device, int rank, int nranks, struct kl_gpu_
 /** Unless it was `released`, its streams have ended. */
 void kl_gpu_gate_free(struct kl_gpu_gate *gate, bool released);
 
-/** A stage of so many bytes. ncclUnhandledCudaError, ncclSystemError: there is no memory, and nothing has changed. */
-ncclResult_t kl_gpu_gate_reserve(struct kl_gpu_gate *gate, size_t bytes, char **stage);
+/** A stage of so many bytes, for a graph or, 0, for calls. ncclUnhandledCudaError, ncclSystemError: there is no memory. */
+ncclResult_t kl_gpu_gate_reserve(struct kl_gpu_gate *gate, size_t bytes, uint64_t capture, char **stage);
 
 /** Mark the call's place on the program's streams; and let them go on when it has ended. */
 ncclResult_t kl_gpu_gate_begin(struct kl_gpu_gate *gate, const struct kl_gpu_call *call);
 ncclResult_t kl_gpu_gate_end(struct kl_gpu_gate *gate, const struct kl_gpu_call *call);
+
+/** In a graph: the way back of this rank comes behind the other one's way to the stage. */
+ncclResult_t kl_gpu_gate_follow(const struct kl_gpu_gate *gate, const struct kl_gpu_gate *other);
 
 /** Put a round's way to the stage on the GPU, and its way back. */
 ncclResult_t kl_gpu_gate_depart(struct kl_gpu_gate *gate, const struct kl_gpu_rounds *rounds,

@@ -20,6 +20,8 @@ struct member {
     size_t in, out, end;          /* positions in its rounds; end: of those that have arrived */
     uint64_t numbered;            /* rounds so far */
     uint64_t collectives;         /* rounds of collectives that have departed */
+    uint64_t capture;             /* of the call; 0: none */
+    uint64_t departed_in;         /* the same of the last round that has departed */
     uint64_t *sent, *received;    /* by rank of this process: messages that have departed */
 };
 
@@ -141,21 +143,36 @@ void kl_gpu_hosts_note_caller(struct kl_gpu_hosts *h, int rank, const void *thre
 
 /* ---- checks ---- */
 
-static ncclResult_t check_stream(const struct kl_gpu_gate *g, const struct kl_gpu_op *op)
+static ncclResult_t check_stream(const struct kl_gpu_gate *g, const struct kl_gpu_op *op, uint64_t *capture)
 {
     const struct kl_cuda_driver *driver = g->context->driver;
     int capturing = 0;
-    uint64_t id;
+    uint64_t id = 0;
 
     int rc = driver->cuStreamGetCaptureInfo(op->stream, &capturing, &id, NULL, NULL, NULL);
     if (rc)
         return KL_FAIL(ncclInvalidArgument, "rank %d: %p is no stream of CUDA: %s (%d)", g->rank, (void *)op->stream,
                        kl_cuda_error_name(driver, rc), rc);
-    if (!capturing) return ncclSuccess;
+    *capture = capturing ? id : 0;
+    if (!capturing || op->stream != KL_CU_PER_THREAD_STREAM) return ncclSuccess;
     return KL_FAIL(ncclInvalidUsage,
-                   "%s of rank %d: its stream captures a graph; so far, operations of communicators on GPUs of several "
-                   "hosts cannot be captured: end the capture before them, or set KOLO_DEVICES=host",
+                   "%s of rank %d: its thread's default stream captures a graph; other threads cannot add to it: capture "
+                   "on a stream of cudaStreamCreate",
                    kl_func_info[op->task->func].name, g->rank);
+}
+
+/* All streams of a call capture one graph, or none does. */
+static ncclResult_t check_streams(const struct kl_gpu_gate *g, struct kl_gpu_call *call)
+{
+    for (size_t i = 0; i < call->nops; i++) {
+        uint64_t capture = call->capture;
+        if (!i || call->op[i].stream != call->op[i - 1].stream) KL_TRY(check_stream(g, &call->op[i], &capture));
+        if (!i) call->capture = capture;
+        if (call->capture != capture)
+            return KL_FAIL(ncclInvalidUsage,
+                           "rank %d: streams of a group capture different graphs, or some capture none", call->rank);
+    }
+    return ncclSuccess;
 }
 
 static ncclResult_t check_buffers(const struct kl_gpu_gate *g, const struct kl_gpu_op *op)
@@ -172,16 +189,14 @@ static ncclResult_t check_buffers(const struct kl_gpu_gate *g, const struct kl_g
     return ncclSuccess;
 }
 
-static ncclResult_t check_all(const struct kl_gpu_gate *g, const struct kl_gpu_call *call)
+static ncclResult_t check_all(const struct kl_gpu_gate *g, struct kl_gpu_call *call)
 {
-    for (size_t i = 0; i < call->nops; i++) {
-        if (!i || call->op[i].stream != call->op[i - 1].stream) KL_TRY(check_stream(g, &call->op[i]));
-        KL_TRY(check_buffers(g, &call->op[i]));
-    }
+    KL_TRY(check_streams(g, call));
+    for (size_t i = 0; i < call->nops; i++) KL_TRY(check_buffers(g, &call->op[i]));
     return ncclSuccess;
 }
 
-ncclResult_t kl_gpu_hosts_check(const struct kl_gpu_hosts *h, const struct kl_gpu_call *call)
+ncclResult_t kl_gpu_hosts_check(const struct kl_gpu_hosts *h, struct kl_gpu_call *call)
 {
     const struct kl_gpu_gate *g = h->member[call->rank].gate;
 
@@ -228,7 +243,19 @@ static void depart(struct kl_gpu_hosts *h, struct member *m)
     const struct kl_gpu_round *round = &m->rounds->round[m->in++];
 
     fail(h, kl_gpu_gate_depart(m->gate, m->rounds, round));
+    m->departed_in = m->capture;
     note_departed(m, round);
+}
+
+/* In a graph CUDA has to know that no rank's wait comes before the data that it waits for. */
+static ncclResult_t come_back(struct kl_gpu_hosts *h, struct member *m)
+{
+    for (int r = 0; m->capture && r < h->nranks; r++) {
+        const struct member *other = &h->member[r];
+        if (other->gate && other != m && other->departed_in == m->capture)
+            KL_TRY(kl_gpu_gate_follow(m->gate, other->gate));
+    }
+    return kl_gpu_gate_return(m->gate, m->rounds, &m->rounds->round[m->out++]);
 }
 
 /* A rank of this process whose data the messages need, and which have not departed; -1: none. */
@@ -273,7 +300,7 @@ static bool advance_rank(struct kl_gpu_hosts *h, int rank)
         return true;
     }
     if (m->out == m->in || missing(h, rank) >= 0) return false;
-    fail(h, kl_gpu_gate_return(m->gate, m->rounds, &m->rounds->round[m->out++]));
+    fail(h, come_back(h, m));
     return true;
 }
 
@@ -290,10 +317,15 @@ static void advance(struct kl_gpu_hosts *h)
 
 void kl_gpu_hosts_number(struct kl_gpu_hosts *h, int rank, struct kl_gpu_rounds *rounds)
 {
-    for (size_t i = 0; i < rounds->nrounds; i++) rounds->round[i].number = ++h->member[rank].numbered;
+    for (size_t i = 0; i < rounds->nrounds; i++) {
+        struct kl_gpu_round *r = &rounds->round[i];
+        r->number = ++h->member[rank].numbered;
+        if (r->bell) r->bell->number = r->number;
+    }
 }
 
-void kl_gpu_hosts_arrive(struct kl_gpu_hosts *h, int rank, struct kl_gpu_rounds *rounds, bool messages)
+void kl_gpu_hosts_arrive(struct kl_gpu_hosts *h, int rank, struct kl_gpu_rounds *rounds, uint64_t capture,
+                         bool messages)
 {
     struct member *m = &h->member[rank];
     const size_t from = messages ? rounds->ncollectives : 0, to = messages ? rounds->nrounds : rounds->ncollectives;
@@ -303,6 +335,7 @@ void kl_gpu_hosts_arrive(struct kl_gpu_hosts *h, int rank, struct kl_gpu_rounds 
     m->rounds = rounds;
     m->in = m->out = from;
     m->end = to;
+    m->capture = capture;
     m->caller = kl_thread_self();
     advance(h);
     pthread_cond_broadcast(&h->changed);

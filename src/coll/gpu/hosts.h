@@ -5,7 +5,7 @@
  *
  * A stream that waits for the engine may hold back other streams of its GPU. So a round's way back is put on the GPU when
  * the data of all ranks of this process that the round needs are on their way: of a collective all ranks', of messages the
- * other sides'. No wait of this process is then in front of work that it needs.
+ * other sides'. No wait of this process is then in front of work that it needs; in a graph of several ranks neither.
  *
  * Blocking: kl_gpu_hosts_wait waits for calls of ranks of this process, not for other processes, and not for GPUs.
  * Errors:   a failure of CUDA fails all: calls that wait, and later ones.
@@ -34,14 +34,18 @@ struct kl_gpu_gate *kl_gpu_hosts_gate(const struct kl_gpu_hosts *hosts, int rank
 /** A thread speaks for a rank, until another one calls for it. */
 void kl_gpu_hosts_note_caller(struct kl_gpu_hosts *hosts, int rank, const void *thread);
 
-/** Check the streams and buffers of a call. ncclInvalidUsage: a stream captures. Nothing has changed yet. */
-ncclResult_t kl_gpu_hosts_check(const struct kl_gpu_hosts *hosts, const struct kl_gpu_call *call);
+/** As kl_gpu_check. */
+ncclResult_t kl_gpu_hosts_check(const struct kl_gpu_hosts *hosts, struct kl_gpu_call *call);
 
-/** Number the call's rounds. */
+/** Number the rounds of a call that is not captured. */
 void kl_gpu_hosts_number(struct kl_gpu_hosts *hosts, int rank, struct kl_gpu_rounds *rounds);
 
-/** Its rounds of collectives, or of messages, may be put on the GPU. The rounds stay until kl_gpu_hosts_wait has returned. */
-void kl_gpu_hosts_arrive(struct kl_gpu_hosts *hosts, int rank, struct kl_gpu_rounds *rounds, bool messages);
+/**
+ * Its rounds of collectives, or of messages, may be put on the GPU, or into the graph that its streams `capture`. The
+ * rounds stay until kl_gpu_hosts_wait has returned.
+ */
+void kl_gpu_hosts_arrive(struct kl_gpu_hosts *hosts, int rank, struct kl_gpu_rounds *rounds, uint64_t capture,
+                         bool messages);
 
 /** Wait until they are. The rest as kl_gpu_wait. */
 ncclResult_t kl_gpu_hosts_wait(struct kl_gpu_hosts *hosts, int rank, _Atomic uint32_t *stop,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * order.h - the order of operations on streams of GPUs, within a process: by events.
+ * order.h - the order of operations on streams of GPUs, within a process: by events. In several graphs (graphs.h) these do
+ * nothing.
  *
  * Threads: under the team's lock.
  */

@@ -2,6 +2,7 @@
 #include "coll/gpu/relay.h"
 
 #include "base/log.h"
+#include "coll/gpu/graphs.h"
 #include "coll/gpu/mover.h"
 #include "coll/gpu/relay_memory.h"
 #include "coll/gpu/order.h"
@@ -65,6 +66,22 @@ static int number_of(const struct kl_gpu_team *team, const struct kl_gpu_worker 
 static struct lane *lane_of(const struct kl_gpu_team *team, const struct kl_gpu_worker *w)
 {
     return &team->relay->lane[number_of(team, w)];
+}
+
+kl_cu_stream kl_gpu_relay_stream(const struct kl_gpu_team *team, const struct kl_gpu_worker *w)
+{
+    return lane_of(team, w)->down;
+}
+
+/* Where several graphs capture, a graph's part is on one stream. */
+static kl_cu_stream down_of(const struct kl_gpu_team *team, const struct kl_gpu_worker *w)
+{
+    return team->apart ? w->stream : lane_of(team, w)->down;
+}
+
+static kl_cu_stream meeting_of(const struct kl_gpu_team *team)
+{
+    return team->apart ? team->worker[team->leader].stream : team->relay->meet;
 }
 
 /* ---- life ---- */
@@ -240,20 +257,22 @@ static ncclResult_t meet_processes(struct kl_gpu_relay *r, const struct kl_gpu_w
 }
 
 /* The same in a graph: a word from each to each, which is set to 1, and back. */
-static ncclResult_t meet_in_graphs(struct kl_gpu_relay *r, const struct kl_gpu_worker *leader)
+static ncclResult_t meet_in_graphs(const struct kl_gpu_team *team, const struct kl_gpu_worker *leader)
 {
+    struct kl_gpu_relay *r = team->relay;
+    kl_cu_stream stream = meeting_of(team);
     const int n = r->nprocesses;
     uint64_t at;
 
     KL_TRY(kl_relay_block(&r->memory, leader->context->driver, KL_RELAY_WORDS_OF_GRAPHS, &at));
     at += 4 * (uint64_t)r->captured;
     for (int p = 0; p < n; p++)
-        if (p != r->own) KL_TRY(write_word(leader, r->meet, at + 4 * (uint64_t)(r->own * n + p), 1));
+        if (p != r->own) KL_TRY(write_word(leader, stream, at + 4 * (uint64_t)(r->own * n + p), 1));
     for (int p = 0; p < n; p++) {
         const uint64_t word = at + 4 * (uint64_t)(p * n + r->own);
         if (p == r->own) continue;
-        KL_TRY(wait_word(leader, r->meet, word, 1, KL_CU_WAIT_EQUAL));
-        KL_TRY(write_word(leader, r->meet, word, 0));
+        KL_TRY(wait_word(leader, stream, word, 1, KL_CU_WAIT_EQUAL));
+        KL_TRY(write_word(leader, stream, word, 0));
     }
     r->captured += n * n;
     return ncclSuccess;
@@ -280,7 +299,7 @@ static ncclResult_t up_comes(struct move *m, struct kl_gpu_worker *w)
 
 static ncclResult_t down_comes(struct move *m, struct kl_gpu_worker *w)
 {
-    return record(w, lane_of(m->team, w)->came, lane_of(m->team, w)->down);
+    return record(w, lane_of(m->team, w)->came, down_of(m->team, w));
 }
 
 static ncclResult_t meet_on_seat(struct move *m, const struct kl_gpu_worker *leader, kl_cu_event event)
@@ -289,8 +308,22 @@ static ncclResult_t meet_on_seat(struct move *m, const struct kl_gpu_worker *lea
 
     for (int i = 0; i < m->team->nworkers; i++)
         if (m->team->worker[i].context) KL_TRY(wait_for(leader, r->meet, r->lane[i].came));
-    if (r->nprocesses > 1) KL_TRY(m->team->capture ? meet_in_graphs(r, leader) : meet_processes(r, leader));
+    if (r->nprocesses > 1) KL_TRY(m->team->capture ? meet_in_graphs(m->team, leader) : meet_processes(r, leader));
     return record(leader, event, r->meet);
+}
+
+/* In several graphs all workers come to the leader's, and wait for it. */
+static ncclResult_t meet_apart(struct move *m)
+{
+    const struct kl_gpu_worker *leader = &m->team->worker[m->team->leader];
+    const uint64_t all = ~(uint64_t)0;
+    ncclResult_t rc = ncclSuccess;
+
+    KL_TRY(kl_gpu_graphs_collect(m->team, all));
+    KL_TRY(kl_cuda_enter(leader->context));
+    if (m->relay->nprocesses > 1) rc = meet_in_graphs(m->team, leader);
+    kl_cuda_leave(leader->context);
+    return rc ? rc : kl_gpu_graphs_spread(m->team, all);
 }
 
 /* The event is for the moment when streams of all workers, of all processes, have come here. */
@@ -298,6 +331,7 @@ static ncclResult_t meet(struct move *m, part comes, kl_cu_event event)
 {
     const struct kl_gpu_worker *leader = &m->team->worker[m->team->leader];
 
+    if (m->team->apart) return meet_apart(m);
     KL_TRY(for_workers(m, comes));
     KL_TRY(kl_cuda_enter(leader->context));
     ncclResult_t rc = meet_on_seat(m, leader, event);
@@ -307,17 +341,17 @@ static ncclResult_t meet(struct move *m, part comes, kl_cu_event event)
 
 static ncclResult_t up_awaits_pulled(struct move *m, struct kl_gpu_worker *w)
 {
-    return wait_for(w, w->stream, m->relay->pulled[m->slot]);
+    return m->team->apart ? ncclSuccess : wait_for(w, w->stream, m->relay->pulled[m->slot]);
 }
 
 static ncclResult_t down_awaits_in(struct move *m, struct kl_gpu_worker *w)
 {
-    return wait_for(w, lane_of(m->team, w)->down, m->relay->in);
+    return m->team->apart ? ncclSuccess : wait_for(w, down_of(m->team, w), m->relay->in);
 }
 
 static ncclResult_t down_awaits_reduced(struct move *m, struct kl_gpu_worker *w)
 {
-    return wait_for(w, lane_of(m->team, w)->down, m->relay->reduced);
+    return m->team->apart ? ncclSuccess : wait_for(w, down_of(m->team, w), m->relay->reduced);
 }
 
 /* ---- to the slots ---- */
@@ -404,7 +438,7 @@ static ncclResult_t run_operation(const struct move *m, const struct kl_gpu_work
                                    .ranks = m->team->nranks,
                                    .bytes = m->size,
                                    .worker = w,
-                                   .stream = lane_of(m->team, w)->down,
+                                   .stream = down_of(m->team, w),
                                    .of = 1};
 
     return kl_gpu_mover_direct.move(&s);
@@ -446,7 +480,7 @@ static ncclResult_t take_result(struct move *m, struct kl_gpu_worker *w)
     for (int r = 0; r < m->team->nranks; r++) {
         const struct kl_task *t = m->op[r]->task;
         if (is_here(m, w, r) && kl_task_writes(t, r))
-            KL_TRY(copy(w, lane_of(m->team, w)->down, address(t->recv) + m->first * m->size,
+            KL_TRY(copy(w, down_of(m->team, w), address(t->recv) + m->first * m->size,
                         kl_relay_result(&m->relay->memory, m->set, m->slot), m->count * m->size));
     }
     return ncclSuccess;
@@ -472,7 +506,7 @@ static ncclResult_t take_by_engine(const struct move *m, const struct kl_gpu_wor
 
     for (int from = 0; from < m->team->nranks; from++) {
         const uint64_t at = chunk_for(m, from, rank);
-        if (at) KL_TRY(copy(w, lane_of(m->team, w)->down, to + (uint64_t)from * part_bytes(m), at, m->count * m->size));
+        if (at) KL_TRY(copy(w, down_of(m->team, w), to + (uint64_t)from * part_bytes(m), at, m->count * m->size));
     }
     return ncclSuccess;
 }
@@ -481,7 +515,7 @@ static ncclResult_t take_by_engine(const struct move *m, const struct kl_gpu_wor
 static ncclResult_t take_by_kernel(const struct move *m, const struct kl_gpu_worker *w, int rank)
 {
     const struct kl_gpu_share s = {
-        .team = m->team, .ranks = m->team->nranks, .worker = w, .stream = lane_of(m->team, w)->down};
+        .team = m->team, .ranks = m->team->nranks, .worker = w, .stream = down_of(m->team, w)};
     struct kl_gpu_job *j = kl_gpu_job_clear(&s);
     unsigned parts = 0;
 
@@ -631,10 +665,19 @@ struct message {
     int chunk;
 };
 
+/* One chunk after the other. */
+static ncclResult_t send_chunk_apart(struct message *m)
+{
+    if (m->chunk) KL_TRY(kl_gpu_graphs_pass(m->team, m->op[1]->call, m->op[0]->call));
+    KL_TRY(copy(m->from, m->from->stream, m->slot_at, address(m->op[0]->task->send) + m->first, m->count));
+    return kl_gpu_graphs_pass(m->team, m->op[0]->call, m->op[1]->call);
+}
+
 static ncclResult_t send_chunk(struct message *m)
 {
     const struct lane *to = lane_of(m->team, m->to);
 
+    if (m->team->apart) return send_chunk_apart(m);
     if (m->chunk >= SLOTS) KL_TRY(wait_for(m->from, m->from->stream, to->gone[m->chunk % SLOTS]));
     KL_TRY(copy(m->from, m->from->stream, m->slot_at, address(m->op[0]->task->send) + m->first, m->count));
     return record(m->from, lane_of(m->team, m->from)->came, m->from->stream);
@@ -644,10 +687,10 @@ static ncclResult_t receive_chunk(struct message *m)
 {
     const struct lane *to = lane_of(m->team, m->to);
 
-    KL_TRY(wait_for(m->to, to->down, lane_of(m->team, m->from)->came));
-    KL_TRY(receive(m->team, m->to, to->down, address(m->op[1]->task->recv) + m->first, m->slot_at, m->count,
-                   m->bytes >= m->team->relay->engines));
-    return record(m->to, to->gone[m->chunk % SLOTS], to->down);
+    if (!m->team->apart) KL_TRY(wait_for(m->to, to->down, lane_of(m->team, m->from)->came));
+    KL_TRY(receive(m->team, m->to, down_of(m->team, m->to), address(m->op[1]->task->recv) + m->first, m->slot_at,
+                   m->count, m->bytes >= m->team->relay->engines));
+    return m->team->apart ? ncclSuccess : record(m->to, to->gone[m->chunk % SLOTS], to->down);
 }
 
 static ncclResult_t start_message(struct message *m)
@@ -663,6 +706,7 @@ static ncclResult_t end_message(struct message *m)
 {
     const struct lane *to = lane_of(m->team, m->to);
 
+    if (m->team->apart) return ncclSuccess; /* the sender's graph waits for the receiver's */
     KL_TRY(wait_for(m->from, m->from->stream, to->gone[(m->chunk - 1) % SLOTS]));
     return kl_gpu_record_end(m->team, m->from, m->op, 2);
 }

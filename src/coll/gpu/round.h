@@ -24,8 +24,11 @@ struct kl_gpu_travel {
     size_t bytes[KL_GPU_BUFFERS]; /* to copy there, or back, of each part; 0: nothing */
 };
 
+struct kl_gpu_bell;
+
 struct kl_gpu_round {
-    size_t travel, ntravels; /* in the table */
+    size_t travel, ntravels;  /* in the table */
+    struct kl_gpu_bell *bell; /* bell.h; NULL: the engine expects the round already */
     size_t first;            /* of a collective: the first element of each part */
     uint64_t number;         /* among the rank's rounds, from 1 on */
     uint32_t index;          /* among the rounds of its collective */

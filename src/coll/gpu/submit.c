@@ -2,6 +2,7 @@
 #include "coll/gpu/submit.h"
 
 #include "coll/gpu/far.h"
+#include "coll/gpu/graphs.h"
 #include "coll/gpu/mover.h"
 #include "coll/gpu/order.h"
 #include "coll/gpu/relay.h"
@@ -61,12 +62,12 @@ static void begin_capture(struct kl_gpu_team *team, uint64_t capture)
 static ncclResult_t capture_differs(int a, int b)
 {
     return KL_FAIL(ncclInvalidUsage,
-                   "the streams of ranks %d and %d capture different graphs, or one captures none: within a process, "
-                   "capture the operations of all ranks into one graph",
+                   "of ranks %d and %d, one captures the operation into a graph, and one does not: capture it on all "
+                   "ranks, or on none",
                    a < b ? a : b, a < b ? b : a);
 }
 
-/* Within a process one graph; between processes, one each. */
+/* All ranks capture, or none does. */
 static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *const *op, int n)
 {
     const struct kl_gpu_call *first = NULL;
@@ -74,7 +75,7 @@ static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *co
     for (int r = 0; r < n; r++) {
         const struct kl_gpu_call *call = op[r]->call;
         if (call && !first) first = call;
-        if (call && call->capture != first->capture) return capture_differs(first->rank, call->rank);
+        if (call && !call->capture != !first->capture) return capture_differs(first->rank, call->rank);
     }
     for (int r = 0; r < n; r++)
         if (!op[r]->call && team->far->current[r]->captured != (first->capture != 0))
@@ -130,6 +131,25 @@ static int slices_of(const struct kl_gpu_team *team, const struct kl_gpu_share *
     const size_t wanted = s->task->count * s->bytes / SLICE + 1;
 
     return wanted < (size_t)team->nworkers ? (int)wanted : team->nworkers;
+}
+
+static bool is_in_slices(const struct kl_gpu_share *s)
+{
+    return kl_func_info[s->task->func].reduces && !kl_func_info[s->task->func].send_parts;
+}
+
+static uint64_t first_workers(int n)
+{
+    return n < KL_CUDA_DEVICES ? ((uint64_t)1 << n) - 1 : ~(uint64_t)0;
+}
+
+/* The GPUs that work for a collective. */
+static uint64_t workers_of(const struct kl_gpu_team *team, const struct kl_gpu_share *s)
+{
+    if (team->relay) return first_workers(team->nworkers);
+    if (is_in_slices(s)) return first_workers(slices_of(team, s));
+    if (s->task->func == KL_FUNC_BROADCAST) return (uint64_t)1 << team->worker_of[s->task->peer];
+    return first_workers(team->nworkers);
 }
 
 static ncclResult_t run_slices(struct kl_gpu_team *team, struct kl_gpu_share s)
@@ -226,41 +246,98 @@ static ncclResult_t on_leader(struct kl_gpu_team *team, struct kl_gpu_op *const 
 static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
-    const struct kl_func_info *info = &kl_func_info[s.task->func];
 
     team->works = 0;
-    return info->reduces && !info->send_parts ? run_slices(team, s) : run_parts(team, s);
+    return is_in_slices(&s) ? run_slices(team, s) : run_parts(team, s);
 }
 
 /* All processes say that they have arrived before any waits for the others. */
-ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
+static ncclResult_t begin_far(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    if (!team->far || team->relay) return ncclSuccess;
+    KL_TRY(kl_gpu_far_reserve(team));
+    return on_leader(team, op, say_arrived);
+}
+
+static ncclResult_t end_far(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    return !team->far || team->relay ? ncclSuccess : on_leader(team, op, await_processes);
+}
+
+static ncclResult_t run_here(struct kl_gpu_team *team, struct kl_gpu_op **op)
 {
     struct kl_gpu_op *moved[KL_JOB_RANKS]; /* on the stages */
 
-    if (!team->far) {
-        KL_TRY(compare(team, op));
-        KL_TRY(check_capture(team, op, team->nranks));
-        return team->relay ? kl_gpu_relay_collective(team, op) : run(team, op);
-    }
-    KL_TRY(kl_gpu_far_look(team, NULL, op));
-    KL_TRY(compare(team, op));
-    KL_TRY(check_capture(team, op, team->nranks));
-    if (team->relay) {
-        KL_TRY(kl_gpu_relay_collective(team, op));
-        kl_gpu_far_next(team);
-        return ncclSuccess;
-    }
-    KL_TRY(kl_gpu_far_reserve(team));
-    KL_TRY(on_leader(team, op, say_arrived));
+    if (team->relay) return kl_gpu_relay_collective(team, op);
+    if (!team->far) return run(team, op);
     memcpy(moved, op, (size_t)team->nranks * sizeof(void *));
     kl_gpu_stage_use(team, moved);
-    KL_TRY(run(team, moved));
-    KL_TRY(on_leader(team, op, await_processes));
-    kl_gpu_far_next(team);
+    return run(team, moved);
+}
+
+static ncclResult_t run_everywhere(struct kl_gpu_team *team, struct kl_gpu_op **op)
+{
+    KL_TRY(begin_far(team, op));
+    KL_TRY(run_here(team, op));
+    return end_far(team, op);
+}
+
+/* The leader's graph speaks with other processes. */
+static ncclResult_t run_in_graphs(struct kl_gpu_team *team, struct kl_gpu_op **op, uint64_t workers)
+{
+    KL_TRY(kl_gpu_graphs_gather(team));
+    KL_TRY(begin_far(team, op));
+    KL_TRY(kl_gpu_graphs_spread(team, workers));
+    KL_TRY(run_here(team, op));
+    KL_TRY(kl_gpu_graphs_collect(team, workers));
+    KL_TRY(end_far(team, op));
+    return kl_gpu_graphs_let_go(team);
+}
+
+static ncclResult_t run_captured(struct kl_gpu_team *team, struct kl_gpu_op **op)
+{
+    const struct kl_gpu_share s = share_of(team, op, team->nranks);
+
+    if (is_alone(team) || !kl_gpu_graphs_are_needed(team, op, team->nranks, first_workers(team->nworkers)))
+        return run_everywhere(team, op);
+    KL_TRY(kl_gpu_graphs_enter(team, op, team->nranks));
+    ncclResult_t rc = run_in_graphs(team, op, workers_of(team, &s));
+    kl_gpu_graphs_leave(team);
+    return rc;
+}
+
+ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
+{
+    if (team->far) KL_TRY(kl_gpu_far_look(team, NULL, op));
+    KL_TRY(compare(team, op));
+    KL_TRY(check_capture(team, op, team->nranks));
+    KL_TRY(team->capture ? run_captured(team, op) : run_everywhere(team, op));
+    if (team->far) kl_gpu_far_next(team);
     return ncclSuccess;
 }
 
 /* ---- messages ---- */
+
+static ncclResult_t move_message(struct kl_gpu_team *team, struct kl_gpu_op *send, struct kl_gpu_op *recv)
+{
+    struct kl_gpu_op *const op[] = {send, recv};
+
+    if (kl_gpu_is_relayed(team, send->call->rank, recv->call->rank)) return kl_gpu_relay_message(team, send, recv);
+    return run_on(team, &team->worker[team->worker_of[recv->call->rank]], share_of(team, op, 2));
+}
+
+/* The receiver's stream moves the data, and the sender's waits for it. */
+static ncclResult_t move_in_graphs(struct kl_gpu_team *team, struct kl_gpu_op *send, struct kl_gpu_op *recv)
+{
+    KL_TRY(kl_gpu_graphs_pass(team, send->call, recv->call));
+    KL_TRY(move_message(team, send, recv));
+    return kl_gpu_graphs_pass(team, recv->call, send->call);
+}
+
+static uint64_t workers_of_both(const struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    return (uint64_t)1 << team->worker_of[op[0]->call->rank] | (uint64_t)1 << team->worker_of[op[1]->call->rank];
+}
 
 ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *send, struct kl_gpu_op *recv)
 {
@@ -272,8 +349,12 @@ ncclResult_t kl_gpu_submit_message(struct kl_gpu_team *team, struct kl_gpu_op *s
                        kl_message_differs(kl_message_signature(send->task->type, send->task->count), send->call->rank,
                                           kl_message_signature(recv->task->type, recv->task->count), text));
     KL_TRY(check_capture(team, op, 2));
-    if (kl_gpu_is_relayed(team, send->call->rank, recv->call->rank)) return kl_gpu_relay_message(team, send, recv);
-    return run_on(team, &team->worker[team->worker_of[recv->call->rank]], share_of(team, op, 2));
+    if (!team->capture || !kl_gpu_graphs_are_needed(team, op, 2, workers_of_both(team, op)))
+        return move_message(team, send, recv);
+    KL_TRY(kl_gpu_graphs_enter(team, (struct kl_gpu_op *[]){recv, send}, 2));
+    ncclResult_t rc = move_in_graphs(team, send, recv);
+    kl_gpu_graphs_leave(team);
+    return rc;
 }
 
 /* ---- messages to other processes ---- */
@@ -382,13 +463,22 @@ static ncclResult_t recv_step(struct kl_gpu_team *team, struct kl_gpu_op *op, bo
     return take(team, op, mail);
 }
 
+/* The worker's stream may be part of another rank's graph. Both steps of a message are on one stream. */
+static bool is_in_its_graph(const struct kl_gpu_team *team, struct kl_gpu_op *op)
+{
+    if (!op->call->capture || op->posted) return op->apart;
+    return kl_gpu_graphs_are_needed(team, &op, 1, (uint64_t)1 << team->worker_of[op->call->rank]);
+}
+
 ncclResult_t kl_gpu_submit_far_message(struct kl_gpu_team *team, struct kl_gpu_op *op, bool *over)
 {
     const struct kl_cuda_context *c = own_worker(team, op)->context;
 
     *over = false;
     KL_TRY(kl_cuda_enter(c));
-    ncclResult_t rc = op->task->func == KL_FUNC_SEND ? send_step(team, op, over) : recv_step(team, op, over);
+    ncclResult_t rc = is_in_its_graph(team, op) ? kl_gpu_graphs_enter(team, &op, 1) : ncclSuccess;
+    if (!rc) rc = op->task->func == KL_FUNC_SEND ? send_step(team, op, over) : recv_step(team, op, over);
+    kl_gpu_graphs_leave(team);
     kl_cuda_leave(c);
     return rc;
 }

@@ -27,6 +27,7 @@
 enum { KL_GPU_ENDS = 64, KL_GPU_UUID = 16 };
 
 struct kl_gpu_far;
+struct kl_gpu_graphs;
 struct kl_gpu_relay;
 
 /** A GPU, the stream on which it works for the team, and events of the ends of its last operations, used in turn. */
@@ -56,6 +57,7 @@ struct kl_gpu_op {
     struct kl_gpu_staged stage[KL_GPU_BUFFERS];
     uint64_t posted; /* a message to another process: its number among the pair's messages, once posted */
     int word;        /* the same: its first word */
+    bool apart;      /* its part of a graph is on the call's first stream (graphs.h) */
 };
 
 /** The operations of a rank that are issued together. */
@@ -64,6 +66,7 @@ struct kl_gpu_call {
     struct kl_gpu_op *op; /* collectives first */
     size_t nops, ncollectives;
     uint64_t capture;              /* the graph that its streams capture; 0: none */
+    bool apart;                    /* its operations are on its first stream (graphs.h) */
     size_t left;                   /* linked, not submitted yet; under the team's lock */
     kl_cu_event ready;             /* the program's streams have come to the call */
     uint64_t waited;               /* bit w: worker w waits for `ready` already */
@@ -78,6 +81,8 @@ struct kl_gpu_team {
     int members;                /* ranks of this process */
     struct kl_gpu_far *far;     /* the others; NULL: there are none */
     struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
+    struct kl_gpu_graphs *graphs;
+    bool apart; /* the operation being submitted is in several graphs: graphs.h has its order */
     int leader;                 /* the worker whose stream signals other processes */
     uint64_t capture;           /* of the last operation */
     uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
@@ -141,7 +146,7 @@ ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);
 
 /**
  * Check the streams and buffers of a call, whose rank and operations are set. ncclInvalidUsage if its streams do not all
- * capture the same graph, or none. Nothing has changed yet.
+ * capture the same graph, or none; those of other ranks may capture others. Nothing has changed yet.
  */
 ncclResult_t kl_gpu_check(struct kl_gpu_team *team, struct kl_gpu_call *call);
 

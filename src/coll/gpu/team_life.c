@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/graphs.h"
 #include "coll/gpu/names.h"
 #include "coll/gpu/peers.h"
 #include "coll/gpu/relay.h"
@@ -28,6 +29,7 @@ static void free_team(struct kl_gpu_team *team)
 {
     kl_gpu_relay_free(team, team->failed);
     kl_gpu_far_free(team, team->failed);
+    kl_gpu_graphs_free(team, team->failed);
     for (int r = 0; team->ready && r < team->nranks; r++)
         if (team->ready[r]) (void)team->worker[team->leader].context->driver->cuEventDestroy(team->ready[r]);
     for (int i = 0; i < team->nworkers; i++) free_worker(&team->worker[i]);
@@ -124,6 +126,7 @@ static ncclResult_t fill(struct kl_gpu_team *team, const struct kl_gpu_place *pl
     team->caller = calloc(n, sizeof *team->caller);
     if (!team->worker_of || !team->ready || !team->first || !team->last || !team->messages || !team->caller)
         return KL_NOMEM("the ranks on GPUs");
+    KL_TRY(kl_gpu_graphs_create(team));
     for (int r = 0; r < team->nranks; r++) KL_TRY(add_rank(team, r, &place[r]));
     return ncclSuccess;
 }
@@ -258,6 +261,7 @@ void kl_gpu_team_release(struct kl_gpu_team *team)
 {
     if (team->far) kl_gpu_far_release(team->far);
     if (team->relay) kl_gpu_relay_release(team->relay);
+    kl_gpu_graphs_release(team);
 }
 
 void kl_gpu_team_ref(struct kl_gpu_team *team)

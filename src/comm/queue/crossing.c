@@ -2,6 +2,7 @@
 #include "comm/queue/crossing.h"
 
 #include "comm/queue/record.h"
+#include "device/host/idle.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,12 @@ struct kl_crossing {
     struct kl_stream *engine;
     struct kl_gpu_rounds rounds; /* of the call in progress */
     size_t limit;                /* bytes of a round */
+    bool serves;                 /* bells: graphs were captured */
+    uint64_t served;             /* the ticket of serve */
+    _Atomic bool ends;
+    struct kl_gpu_bell *current; /* the engine's, as the next ones */
+    struct kl_work launch;
+    uint64_t polls;
 };
 
 /* Arguments of the engine's waits and signals. */
@@ -46,12 +53,24 @@ ncclResult_t kl_crossing_create(ncclComm_t comm, struct kl_crossing **out)
     kl_gpu_hosts_ref(x->hosts);
     kl_gpu_hosts_note_caller(x->hosts, comm->rank, comm->creator);
     x->gate = kl_gpu_hosts_gate(x->hosts, comm->rank);
-    return kl_stream_create_on(comm->device, 0, &x->engine);
+    KL_TRY(kl_stream_create_on(comm->device, 0, &x->engine));
+    kl_store_relaxed(&x->engine->flags, kl_load_relaxed(&x->engine->flags) | KL_STREAM_IS_INTERNAL);
+    return ncclSuccess;
 }
 
 void kl_crossing_release(struct kl_crossing *x)
 {
     if (x->hosts) kl_gpu_hosts_release(x->hosts);
+}
+
+/* Calls that have rung late are waited for, replays are not. */
+static void end_serving(struct kl_crossing *x, bool failed)
+{
+    if (!x->serves) return;
+    if (!failed) (void)kl_gpu_gate_synchronize(x->gate);
+    kl_store_release(&x->ends, true); /* pairs with serve */
+    kl_idle_notify();
+    kl_stream_wait(x->engine, x->served + 1);
 }
 
 /* Work of a failed communicator may still be queued. */
@@ -65,6 +84,7 @@ static void drop_engine(ncclComm_t comm, struct kl_crossing *x)
 void kl_crossing_free(ncclComm_t comm, struct kl_crossing *x, bool failed)
 {
     if (!x) return;
+    end_serving(x, failed);
     if (x->hosts) (void)kl_gpu_hosts_leave(x->hosts, failed, kl_comm_failure_text(comm));
     drop_engine(comm, x);
     kl_gpu_rounds_free(&x->rounds);
@@ -87,29 +107,40 @@ static ncclResult_t choose(ncclComm_t comm, struct kl_gpu_travel *v)
     return kl_exec_choose(comm->exec, &v->task);
 }
 
-ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_call *call)
+static ncclResult_t make_bells(const struct kl_crossing *x, struct kl_gpu_rounds *rounds, const struct kl_gpu_call *call)
+{
+    const struct kl_cuda_context *c = x->gate->context;
+
+    KL_TRY(kl_cuda_enter(c));
+    ncclResult_t rc = kl_gpu_bells_make(x->gate, rounds, call);
+    kl_cuda_leave(c);
+    return rc;
+}
+
+ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *x, struct kl_gpu_call *call)
 {
     struct kl_gpu_rounds *rounds = &x->rounds;
     char *stage;
 
     KL_TRY(kl_gpu_hosts_check(x->hosts, call));
     KL_TRY(kl_gpu_rounds_cut(rounds, call, comm->nranks, x->limit));
-    KL_TRY(kl_gpu_gate_reserve(x->gate, rounds->stage_bytes, &stage));
+    KL_TRY(kl_gpu_gate_reserve(x->gate, rounds->stage_bytes, call->capture, &stage));
     kl_gpu_rounds_place(rounds, stage);
     for (size_t i = 0; i < rounds->ntravels; i++) KL_TRY(choose(comm, &rounds->travel[i]));
+    if (x->serves || call->capture) return make_bells(x, rounds, call);
     return kl_comm_make_room(comm, rounds->ntravels);
 }
 
-static void record(ncclComm_t comm, const struct kl_gpu_travel *v, uint64_t now)
+static void record(ncclComm_t comm, const struct kl_task *task, const void *stream, uint64_t now)
 {
     const uint64_t number = kl_load_relaxed(&comm->tasks_taken);
     struct kl_task *t = kl_comm_task(comm, number);
 
-    *t = v->task;
+    *t = *task;
     t->timeout_ns = comm->timeout_ns;
     if (comm->profile) kl_comm_profile_note(comm, number, (struct kl_profile_call){0});
     if (!kl_func_is_message(t->func)) kl_comm_record_collective(comm, t);
-    kl_flight_issue(comm->flight, number, t, v->op->stream, now);
+    kl_flight_issue(comm->flight, number, t, stream, now);
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
@@ -169,27 +200,110 @@ static void launch(ncclComm_t comm, const struct kl_crossing *x, const struct kl
 
 static void queue(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round, uint64_t now)
 {
-    for (size_t i = 0; i < round->ntravels; i++) record(comm, &x->rounds.travel[round->travel + i], now);
+    for (size_t i = 0; i < round->ntravels; i++) {
+        const struct kl_gpu_travel *v = &x->rounds.travel[round->travel + i];
+        record(comm, &v->task, v->op->stream, now);
+    }
     push(comm, x, round, await_data);
     launch(comm, x, round);
     push(comm, x, round, tell_gpu);
 }
 
-ncclResult_t kl_crossing_begin(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_call *call)
+/* ---- bells ---- */
+
+static struct kl_crossing *crossing_of(const struct kl_work *work)
+{
+    return (struct kl_crossing *)(uintptr_t)work->arg[0];
+}
+
+/* Nothing is in flight: the ring may grow. */
+static ncclResult_t begin_bell(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_bell *bell)
 {
     const uint64_t now = kl_ticks();
 
-    kl_gpu_hosts_number(x->hosts, comm->rank, &x->rounds);
+    KL_TRY(kl_comm_reserve(comm, bell->ntasks));
+    for (size_t i = 0; i < bell->ntasks; i++) record(comm, &bell->task[i], bell->stream, now);
+    x->launch = (struct kl_work){
+        .progress = kl_comm_run_launch,
+        .owner = comm,
+        .arg = {[KL_ARG_LAUNCH] = comm->launched++,
+                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - bell->ntasks,
+                [KL_ARG_COUNTS] = bell->ntasks},
+    };
+    return ncclSuccess;
+}
+
+/* STALLED: none has rung. */
+static enum kl_progress next_bell(ncclComm_t comm, struct kl_crossing *x)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    x->current = kl_gpu_bells_take(&x->gate->belfry);
+    if (x->current)
+        rc = begin_bell(comm, x, x->current);
+    else if (!(++x->polls % POLLS_PER_CHECK))
+        rc = kl_gpu_gate_check(x->gate);
+    if (rc) {
+        kl_comm_fail(comm, comm->rank, rc, kl_error_text(), true);
+        return KL_DONE;
+    }
+    if (!x->current && kl_idle_arming()) kl_idle_registered();
+    return x->current ? KL_MOVED : KL_STALLED;
+}
+
+/* Until the communicator ends: its bells, one after the other. */
+static enum kl_progress serve(struct kl_stream *stream, struct kl_work *work)
+{
+    ncclComm_t comm = work->owner;
+    struct kl_crossing *x = crossing_of(work);
+
+    if (!x->current) {
+        if (kl_load_acquire(&comm->failed) || kl_load_acquire(&x->ends)) return KL_DONE; /* pair with kl_comm_fail, end_serving */
+        return next_bell(comm, x);
+    }
+    const enum kl_progress got = kl_comm_run_launch(stream, &x->launch);
+    if (got != KL_DONE) return got;
+    if (!kl_load_acquire(&comm->failed)) kl_gpu_bell_tell(x->current);
+    x->current = NULL;
+    return KL_MOVED;
+}
+
+/* Calls before this one are recorded already, on all ranks. */
+static void begin_serving(ncclComm_t comm, struct kl_crossing *x)
+{
+    const struct kl_work work = {.progress = serve, .owner = comm, .arg = {(uint64_t)(uintptr_t)x}};
+
+    if (x->serves) return;
+    x->serves = true;
+    x->served = kl_stream_push(x->engine, &work);
+}
+
+bool kl_crossing_records_late(const struct kl_crossing *x)
+{
+    return x->serves;
+}
+
+static void queue_all(ncclComm_t comm, const struct kl_crossing *x)
+{
+    const uint64_t now = kl_ticks();
+
+    for (size_t i = 0; i < x->rounds.nrounds; i++) queue(comm, x, &x->rounds.round[i], now);
+}
+
+ncclResult_t kl_crossing_begin(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_call *call)
+{
+    if (!call->capture) kl_gpu_hosts_number(x->hosts, comm->rank, &x->rounds);
     kl_store_relaxed(&x->engine->cores, comm->cores);
     comm->last_stream = x->engine;
-    for (size_t i = 0; i < x->rounds.nrounds; i++) queue(comm, x, &x->rounds.round[i], now);
+    if (call->capture) begin_serving(comm, x);
+    if (!x->serves) queue_all(comm, x);
     kl_userops_note_launches(comm);
     return kl_gpu_gate_begin(x->gate, call);
 }
 
-void kl_crossing_arrive(ncclComm_t comm, struct kl_crossing *x, bool messages)
+void kl_crossing_arrive(struct kl_crossing *x, const struct kl_gpu_call *call, bool messages)
 {
-    kl_gpu_hosts_arrive(x->hosts, comm->rank, &x->rounds, messages);
+    kl_gpu_hosts_arrive(x->hosts, call->rank, &x->rounds, call->capture, messages);
 }
 
 ncclResult_t kl_crossing_wait(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_limits *limits)

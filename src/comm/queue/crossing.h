@@ -6,6 +6,9 @@
  * has a stage there and a stream of the engine; of each round that stream waits until the rank's GPU has copied its data to
  * the stage, runs the operation, and lets the GPU copy the results (coll/gpu/gate.h, coll/gpu/hosts.h).
  *
+ * Graphs:  from the first call that is captured on, the engine learns of rounds when their data are there (coll/gpu/bell.h),
+ *          of each replay anew. It records and numbers them then, in the order of the streams, on all ranks alike.
+ *
  * Errors:  as gpus.h.
  * Threads: the user's.
  */
@@ -32,12 +35,15 @@ void kl_crossing_release(struct kl_crossing *crossing);
 /** No operation is under way, or the communicator has `failed`. NULL is fine. */
 void kl_crossing_free(ncclComm_t comm, struct kl_crossing *crossing, bool failed);
 
+/** Are rounds recorded when their data are there, so that collectives without elements do not count? */
+bool kl_crossing_records_late(const struct kl_crossing *crossing);
+
 ncclResult_t kl_crossing_synchronize(const struct kl_crossing *crossing);
 
 /** A call's steps, as of coll/gpu/team.h: check; begin; the collectives, then the messages arrive, and are waited for; end. */
-ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *crossing, const struct kl_gpu_call *call);
+ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *crossing, struct kl_gpu_call *call);
 ncclResult_t kl_crossing_begin(ncclComm_t comm, struct kl_crossing *crossing, const struct kl_gpu_call *call);
-void kl_crossing_arrive(ncclComm_t comm, struct kl_crossing *crossing, bool messages);
+void kl_crossing_arrive(struct kl_crossing *crossing, const struct kl_gpu_call *call, bool messages);
 ncclResult_t kl_crossing_wait(ncclComm_t comm, struct kl_crossing *crossing, const struct kl_gpu_limits *limits);
 ncclResult_t kl_crossing_end(struct kl_crossing *crossing, const struct kl_gpu_call *call);
 

@@ -376,7 +376,7 @@ static void arrive(ncclComm_t comm, bool messages)
 
     if (kl_load_acquire(&comm->failed)) return;
     if (crossing)
-        kl_crossing_arrive(comm, crossing, messages);
+        kl_crossing_arrive(crossing, &comm->gpus->call, messages);
     else
         kl_gpu_arrive(comm->gpus->team, &comm->gpus->call, messages);
 }
@@ -405,6 +405,12 @@ ncclResult_t kl_comm_run_on_gpus(ncclComm_t comms)
     meet(comms, true, &rc);
     for (ncclComm_t c = comms; c; c = c->group_next) keep_first(&rc, end(c));
     return rc;
+}
+
+ncclResult_t kl_comm_issue_empty_on_gpus(ncclComm_t comm, struct kl_task *task)
+{
+    if (comm->gpus->crossing && kl_crossing_records_late(comm->gpus->crossing)) return ncclSuccess;
+    return kl_comm_record_empty(comm, task);
 }
 
 ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream)

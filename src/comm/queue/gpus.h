@@ -23,6 +23,9 @@ ncclResult_t kl_comm_synchronize_gpus(ncclComm_t comm);
 /** Run the task in the next place of the queue (kl_comm_next_queued), which was checked, or leave it to the open group. */
 ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream);
 
+/** A collective without elements: it counts as a call, on all ranks or on none. */
+ncclResult_t kl_comm_issue_empty_on_gpus(ncclComm_t comm, struct kl_task *task);
+
 /** Run the queued operations, which were checked, of a group's communicators. */
 ncclResult_t kl_comm_run_on_gpus(ncclComm_t comms);
 

@@ -455,6 +455,7 @@ ncclResult_t kl_comm_revoke(ncclComm_t comm)
 ncclResult_t kl_comm_suspend(ncclComm_t comm)
 {
     kl_comm_quiesce(comm);
+    KL_TRY(kl_comm_synchronize_gpus(comm));
     KL_TRY(kl_comm_failure(comm));
     kl_bootstrap_phase(comm->bootstrap, "suspend");
     KL_TRY(kl_bootstrap_barrier(comm->bootstrap));

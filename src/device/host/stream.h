@@ -44,7 +44,12 @@
 #define KL_STREAM_SLOTS 256u
 
 /** Internal flags, in addition to those of koloStreamCreate: capture.h, legacy.h. */
-enum { KL_STREAM_CAPTURING = 1 << 16, KL_STREAM_ORDERED = 1 << 17, KL_STREAM_IS_DEFAULT = 1 << 18 };
+enum {
+    KL_STREAM_CAPTURING = 1 << 16,
+    KL_STREAM_ORDERED = 1 << 17,
+    KL_STREAM_IS_DEFAULT = 1 << 18,
+    KL_STREAM_IS_INTERNAL = 1 << 19, /* no program's: koloDeviceSynchronize does not wait for it */
+};
 
 /** LEAVING: its handle is invalid, and its memory is reused when all queued work has run. */
 enum kl_stream_life { KL_STREAM_FREE, KL_STREAM_LIVE, KL_STREAM_LEAVING };

@@ -112,13 +112,20 @@ void kl_user_stream_release(struct kl_stream *s)
     kl_stream_release(s);
 }
 
-/* ---- several streams: all of a device, or those with any of `flags` ---- */
+/* ---- several streams: all of a device that are a program's, or those with any of `flags` ---- */
+
+static bool is_wanted(struct kl_stream *s, uint32_t flags)
+{
+    const uint32_t has = kl_load_relaxed(&s->flags);
+
+    return !(has & KL_STREAM_IS_INTERNAL) && (!flags || has & flags);
+}
 
 static struct kl_stream *next_of(int device, uint32_t flags, struct kl_stream *s)
 {
     do {
         s = kl_streams_next_of(device, s);
-    } while (s && flags && !(kl_load_relaxed(&s->flags) & flags));
+    } while (s && !is_wanted(s, flags));
     return s;
 }
 
