@@ -45,6 +45,47 @@ static unsigned width_of(const struct ptx_instruction *i)
     return ptx_has(i, "v2") ? 2 : ptx_has(i, "v4") ? 4 : ptx_has(i, "v8") ? 8 : 1;
 }
 
+/* Vectors of small elements are accessed by words of up to 8 bytes, so that none of these is torn: bytes of a word; 0: element by element. */
+static unsigned word_bytes(const struct ptx_instruction *i, const char *type)
+{
+    unsigned element = ptx_bits(type) / 8, all = element * width_of(i);
+
+    return width_of(i) == 1 || element >= 8 ? 0 : all < 8 ? all : 8;
+}
+
+static bool load_words(struct ptx_block *b, const struct ptx_instruction *i, const char *type, unsigned bytes)
+{
+    const struct ptx_operand *to = &i->operand[0];
+    unsigned each = bytes * 8 / ptx_bits(type);
+
+    for (unsigned n = 0; n < to->count; n++) {
+        if (n % each == 0)
+            text_print(&b->out, "const auto __kolo_word%u = __kolo::ptx::load_word<%s, %u>(__kolo_at + %u); ", n / each,
+                       is_ordered(i) ? order_of(i) : "__kolo::ptx::weak", bytes, n);
+        if (!ptx_put(b, ptx_target(b, to->element[n]),
+                     must_print("__kolo::ptx::element<%s>(__kolo_word%u, %u)", type, n / each, n % each)))
+            return false;
+    }
+    return true;
+}
+
+static bool store_words(struct ptx_block *b, const struct ptx_instruction *i, const char *type, unsigned bytes)
+{
+    const struct ptx_operand *from = &i->operand[1];
+    unsigned each = bytes * 8 / ptx_bits(type);
+
+    for (unsigned n = 0; n < from->count; n++) {
+        char *value = ptx_word_value(b, from->element[n], type);
+
+        if (!value) return false;
+        if (n % each == 0) text_print(&b->out, "__kolo::ptx::store_word<%s>(__kolo_at + %u", order_of(i), n);
+        text_print(&b->out, ", %s", value);
+        if (n % each == each - 1) text_print(&b->out, "); ");
+        free(value);
+    }
+    return true;
+}
+
 static bool do_load(struct ptx_block *b, const struct ptx_instruction *i)
 {
     const char *type = ptx_type(i, 0);
@@ -53,6 +94,7 @@ static bool do_load(struct ptx_block *b, const struct ptx_instruction *i)
     if (!type || i->operands != 2 || to->address || to->second || to->count != width_of(i) ||
         !ptx_only(i, access_words) || !put_address(b, i, &i->operand[1], type))
         return false;
+    if (word_bytes(i, type)) return load_words(b, i, type, word_bytes(i, type));
     for (unsigned n = 0; n < to->count; n++) {
         char *from = is_ordered(i) ? must_print("__kolo::ptx::load<%s>(__kolo_at + %u)", order_of(i), n)
                                    : must_print("__kolo_at[%u]", n);
@@ -70,6 +112,7 @@ static bool do_store(struct ptx_block *b, const struct ptx_instruction *i)
     if (!type || i->operands != 2 || from->address || from->second || from->count != width_of(i) ||
         !ptx_only(i, access_words) || !put_address(b, i, &i->operand[0], type))
         return false;
+    if (word_bytes(i, type)) return store_words(b, i, type, word_bytes(i, type));
     for (unsigned n = 0; n < from->count; n++) {
         char *value = ptx_word_value(b, from->element[n], type);
 

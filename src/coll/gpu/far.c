@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/far.h"
 
+#include "coll/gpu/flags.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,9 +320,11 @@ static ncclResult_t export_buffers(const struct kl_gpu_team *team, const struct 
     const int rank = op->call->rank;
     struct kl_gpu_buffer b[KL_GPU_BUFFERS];
 
+    const bool is_used = team->far->is_used && !kl_gpu_lines_fit(team, op->task, op->call->capture != 0);
+
     kl_gpu_buffers_of(op->task, rank, team->nranks, b);
     for (int i = 0; i < KL_GPU_BUFFERS; i++) {
-        if (!team->far->is_used) b[i].bytes = 0;
+        if (!is_used) b[i].bytes = 0;
         KL_TRY(kl_gpu_far_export_of(team->worker[team->worker_of[rank]].context, op, &b[i], (enum kl_gpu_buffer_kind)i,
                                     &to[i]));
     }

@@ -2,6 +2,7 @@
 /* All kernels, and for the CUDA stand-in the image that its driver loads: a table of their names. */
 #include "coll/gpu/copy.cuh"
 #include "coll/gpu/kernels.h"
+#include "coll/gpu/lines.cuh"
 
 #define REDUCTION(format, operation)                                                                                   \
     extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS)                                                       \
@@ -19,11 +20,33 @@ KL_REDUCTION_KERNELS(REDUCTION)
     }
 KL_COPY_KERNELS(COPY)
 
+#define LINES(format, operation)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(KL_LINES_BLOCK)                                                       \
+        kolo_lines_##format##_##operation(const __grid_constant__ struct kl_lines_job job)                             \
+    {                                                                                                                  \
+        reduce_lines<format, op_##operation<format>>(job);                                                             \
+    }
+KL_REDUCTION_KERNELS(LINES)
+
+extern "C" __global__ void __launch_bounds__(KL_LINES_BLOCK)
+    kolo_lines_copy(const __grid_constant__ struct kl_lines_job job)
+{
+    copy_lines(job);
+}
+
+extern "C" __global__ void __launch_bounds__(KL_FLAGS_THREADS)
+    kolo_flags_meet(const __grid_constant__ struct kl_meet_job job)
+{
+    meet(job);
+}
+
 #ifdef KL_FOR_STAND_IN
 #include <kolo_cuda/image.h>
 
 #define ENTRY(format, operation) {"kolo_" #format "_" #operation, (const void *)kolo_##format##_##operation},
-static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY){0, 0}};
+#define LINES_ENTRY(format, operation) ENTRY(lines_##format, operation)
+static const struct kolo_cuda_kernel table[] = {
+    KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY) KL_FLAGS_KERNELS(ENTRY){0, 0}};
 extern "C" __attribute__((visibility("default")))
 const struct kolo_cuda_image kolo_cuda_image = {KOLO_CUDA_IMAGE, table};
 #endif

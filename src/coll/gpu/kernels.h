@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * kernels.h - the list of the kernels, for C and CUDA: reductions by element format and operation, and copies. A
- * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h).
+ * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h, flags_job.h).
  *
  * Formats: unsigned and signed integers by bits, and floats. Sums, products and operations on bits of signed integers
  *          are those of unsigned ones.
@@ -58,8 +58,20 @@
     KL_REDUCTION_KERNELS(X)                                                                                            \
     KL_COPY_KERNELS(X)
 
+/* Small operations, and meetings, of GPUs whose kernels wait for each other; their jobs are of flags_job.h. There is a
+ * lines_ kernel for each reduction, too. */
+#define KL_FLAGS_KERNELS(X)                                                                                            \
+    X(lines, copy)                                                                                                     \
+    X(flags, meet)
+
 #define KL_KERNEL_NUMBER(format, operation) KL_KERNEL_##format##_##operation,
-enum kl_kernel { KL_KERNELS(KL_KERNEL_NUMBER) KL_KERNEL_COUNT };
+#define KL_LINES_NUMBER(format, operation)  KL_KERNEL_lines_##format##_##operation,
+enum kl_kernel {
+    KL_KERNELS(KL_KERNEL_NUMBER) KL_REDUCTION_KERNELS(KL_LINES_NUMBER) KL_FLAGS_KERNELS(KL_KERNEL_NUMBER)
+        KL_KERNEL_COUNT,
+    KL_KERNEL_LINES = KL_KERNEL_lines_u8_sum - KL_KERNEL_u8_sum /* from a reduction to the one in lines */
+};
 #undef KL_KERNEL_NUMBER
+#undef KL_LINES_NUMBER
 
 #endif

@@ -6,18 +6,20 @@ static const struct kl_gpu_mover *const movers[] = {
     [KL_CUDA_MOVER_AUTO] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_DIRECT] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_COPY] = &kl_gpu_mover_copy,
+    [KL_CUDA_MOVER_LINES] = &kl_gpu_mover_lines,
 };
 
 /* A copy engine moves a message as fast as a kernel and leaves the processors to the program; collectives read each buffer
- * once for all ranks. */
-static enum kl_cuda_mover choose(int func)
+ * once for all ranks, but small ones need no meetings in lines. */
+static enum kl_cuda_mover choose(const struct kl_gpu_share *s)
 {
-    return kl_func_is_message(func) ? KL_CUDA_MOVER_COPY : KL_CUDA_MOVER_DIRECT;
+    if (kl_gpu_mover_lines.serves(s)) return KL_CUDA_MOVER_LINES;
+    return kl_func_is_message(s->task->func) ? KL_CUDA_MOVER_COPY : KL_CUDA_MOVER_DIRECT;
 }
 
 const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *s)
 {
-    const enum kl_cuda_mover mover = wanted == KL_CUDA_MOVER_AUTO ? choose(s->task->func) : wanted;
+    const enum kl_cuda_mover mover = wanted == KL_CUDA_MOVER_AUTO ? choose(s) : wanted;
 
     return movers[mover]->serves(s) ? movers[mover] : &kl_gpu_mover_direct;
 }

@@ -27,15 +27,20 @@ struct kl_gpu_mover {
     const char *name;
     bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
+    bool meets; /* its kernels wait for those of the other GPUs, and use the buffers of own ranks only: each GPU runs one */
 };
 
 extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
 extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
+extern const struct kl_gpu_mover kl_gpu_mover_lines;  /* small collectives between GPUs that meet (flags.h) */
 
 /** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */
 struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *share);
 ncclResult_t kl_gpu_job_launch(const struct kl_gpu_share *share, enum kl_kernel kernel, size_t elem_bytes,
                                unsigned parts, unsigned destinations);
+
+/** The factor of a rank's contribution, as kernels read it: bits, or the address of an element that is `*there`. */
+ncclResult_t kl_gpu_factor_of(const struct kl_gpu_share *share, int rank, uint64_t *factor, bool *there);
 
 /** The wanted mover, if it serves the operation; else the direct one. */
 const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *share);

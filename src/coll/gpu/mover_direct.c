@@ -72,7 +72,7 @@ struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *s)
 /* ---- reductions ---- */
 
 /* As the kernel reads it: kl_redop has the factors of floats in the type that they are computed in. */
-static uint64_t factor_of(const struct kl_redop *redop, ncclDataType_t type)
+static uint64_t bits_of_factor(const struct kl_redop *redop, ncclDataType_t type)
 {
     uint64_t bits = redop->factor;
 
@@ -83,15 +83,26 @@ static uint64_t factor_of(const struct kl_redop *redop, ncclDataType_t type)
     return bits;
 }
 
-static ncclResult_t set_factors(const struct kl_gpu_share *s, struct kl_gpu_job *j)
+ncclResult_t kl_gpu_factor_of(const struct kl_gpu_share *s, int rank, uint64_t *factor, bool *there)
 {
+    const struct kl_task *t = s->op[rank]->task;
     struct kl_redop mean;
 
-    KL_TRY(kl_redop_init(&mean, s->task->type, ncclAvg, s->ranks));
+    *there = t->scalar;
+    *factor = address(t->scalar);
+    if (t->scalar) return ncclSuccess;
+    if (!t->redop) KL_TRY(kl_redop_init(&mean, t->type, ncclAvg, s->ranks));
+    *factor = bits_of_factor(t->redop ? t->redop : &mean, t->type);
+    return ncclSuccess;
+}
+
+static ncclResult_t set_factors(const struct kl_gpu_share *s, struct kl_gpu_job *j)
+{
+    bool there;
+
     for (int r = 0; r < s->ranks; r++) {
-        const struct kl_task *t = s->op[r]->task;
-        j->scale[r] = t->scalar ? address(t->scalar) : factor_of(t->redop ? t->redop : &mean, t->type);
-        if (t->scalar) j->scale_there[r / 64] |= (uint64_t)1 << r % 64;
+        KL_TRY(kl_gpu_factor_of(s, r, &j->scale[r], &there));
+        if (there) j->scale_there[r / 64] |= (uint64_t)1 << r % 64;
     }
     return ncclSuccess;
 }

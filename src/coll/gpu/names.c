@@ -4,7 +4,10 @@
 #include "coll/schedule/signature.h"
 
 #define NAME(format, operation) [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
-const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME)};
+#define LINES_NAME(format, operation) NAME(lines_##format, operation)
+const char *const kl_kernel_names[KL_KERNEL_COUNT] = {
+    KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME) KL_FLAGS_KERNELS(NAME)};
+#undef LINES_NAME
 #undef NAME
 
 /* Operations of one type: the built-in ones by their numbers, then the others. */

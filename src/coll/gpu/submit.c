@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/submit.h"
 
+#include "base/log.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/flags.h"
 #include "coll/gpu/graphs.h"
 #include "coll/gpu/mover.h"
 #include "coll/gpu/order.h"
@@ -84,12 +86,61 @@ static ncclResult_t check_capture(struct kl_gpu_team *team, struct kl_gpu_op *co
     return ncclSuccess;
 }
 
+/* ---- at flags ---- */
+
+static bool meets(const struct kl_gpu_share *s)
+{
+    return s->team->meets && !kl_func_is_message(s->task->func);
+}
+
+/* The operations of the ranks on this worker; returns their number. */
+static int own_ops(const struct kl_gpu_share *s, const struct kl_gpu_worker *w, struct kl_gpu_op **own)
+{
+    int n = 0;
+
+    for (int r = 0; r < s->ranks; r++)
+        if (&s->team->worker[s->team->worker_of[r]] == w) own[n++] = s->op[r];
+    return n;
+}
+
+/* For the calls of own ranks, and for earlier work. */
+static ncclResult_t wait_for_own(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s,
+                                 struct kl_gpu_worker *w)
+{
+    struct kl_gpu_op *own[KL_JOB_RANKS];
+
+    (void)mover;
+    return kl_gpu_wait_for_all(s->team, w, own, own_ops(s, w, own));
+}
+
+/* Its kernel meets those of the others. */
+static ncclResult_t move_alone(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s, struct kl_gpu_worker *w)
+{
+    struct kl_gpu_op *own[KL_JOB_RANKS];
+
+    KL_TRY(mover->move(s));
+    return kl_gpu_record_end(s->team, w, own, own_ops(s, w, own));
+}
+
+/* No mover: the other GPUs use buffers of this one. */
+static ncclResult_t move_between_meetings(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s,
+                                          struct kl_gpu_worker *w)
+{
+    struct kl_gpu_op *own[KL_JOB_RANKS];
+
+    KL_TRY(kl_gpu_flags_meet(s->team, w));
+    if (mover) KL_TRY(mover->move(s));
+    KL_TRY(kl_gpu_flags_meet(s->team, w));
+    return kl_gpu_record_end(s->team, w, own, own_ops(s, w, own));
+}
+
 /* ---- a worker's share ---- */
 
 static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s,
                                   struct kl_gpu_worker *w)
 {
     if (is_alone(s->team)) return mover->move(s);
+    if (meets(s)) return move_between_meetings(mover, s, w);
     KL_TRY(kl_gpu_wait_for_all(s->team, w, s->op, s->ranks));
     KL_TRY(wait_for_processes(s));
     KL_TRY(mover->move(s));
@@ -218,7 +269,7 @@ static ncclResult_t say_arrived(struct kl_gpu_team *team, struct kl_gpu_op *cons
 
     KL_TRY(kl_gpu_wait_for_all(team, leader, op, team->nranks));
     KL_TRY(fill_stages(team, leader, op));
-    return kl_gpu_far_say_arrived(team, leader);
+    return team->meets ? ncclSuccess : kl_gpu_far_say_arrived(team, leader);
 }
 
 /* This process's streams go on when the GPUs of the others are done, too. */
@@ -227,7 +278,7 @@ static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *
     struct kl_gpu_worker *leader = &team->worker[team->leader];
 
     for (int i = 0; i < team->nworkers; i++)
-        if (team->works >> i & 1 && !team->worker[i].submits) KL_TRY(kl_gpu_far_await_done(team, leader, i));
+        if (team->works >> i & 1 && !team->worker[i].submits && !team->meets) KL_TRY(kl_gpu_far_await_done(team, leader, i));
     KL_TRY(empty_stages(team, leader, op));
     return kl_gpu_record_end(team, leader, op, team->nranks);
 }
@@ -243,12 +294,65 @@ static ncclResult_t on_leader(struct kl_gpu_team *team, struct kl_gpu_op *const 
     return rc;
 }
 
+/* On each GPU of this process that has no share yet. */
+static ncclResult_t run_elsewhere(struct kl_gpu_team *team, struct kl_gpu_share s, const struct kl_gpu_mover *mover,
+                                  ncclResult_t (*step)(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s,
+                                                       struct kl_gpu_worker *w))
+{
+    ncclResult_t rc = ncclSuccess;
+
+    for (int i = 0; i < team->nworkers && !rc; i++) {
+        struct kl_gpu_worker *w = &team->worker[i];
+        if (!w->submits || team->works >> i & 1) continue;
+        s.worker = w;
+        s.stream = w->stream;
+        KL_TRY(kl_cuda_enter(w->context));
+        rc = step(mover, &s, w);
+        kl_cuda_leave(w->context);
+    }
+    return rc;
+}
+
+static void log_way(const struct kl_gpu_share *s, const struct kl_gpu_mover *mover)
+{
+    const char *at = mover->meets           ? "in lines"
+                     : s->team->meets       ? "between meetings at flags"
+                     : s->team->far         ? "behind words in memory"
+                     : is_alone(s->team)    ? "alone"
+                                            : "behind events";
+
+    KL_INFO(KL_TUNING, "%s: %zu bytes on GPUs by %s, %s", kl_func_info[s->task->func].name, s->task->count * s->bytes,
+            mover->name, at);
+}
+
+/* Each GPU by itself, with a mover that meets. No stream waits for the operation's end on another GPU, which waits for it:
+ * all wait for earlier work before any has work of this operation. */
+static ncclResult_t run_alone(struct kl_gpu_team *team, struct kl_gpu_share s, const struct kl_gpu_mover *mover)
+{
+    log_way(&s, mover);
+    team->works = 0;
+    KL_TRY(run_elsewhere(team, s, NULL, wait_for_own));
+    return run_elsewhere(team, s, mover, move_alone);
+}
+
 static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
 
+    log_way(&s, kl_gpu_mover_of(team->mover, &s));
     team->works = 0;
-    return is_in_slices(&s) ? run_slices(team, s) : run_parts(team, s);
+    if (team->meets) KL_TRY(run_elsewhere(team, s, NULL, wait_for_own)); /* as above */
+    KL_TRY(is_in_slices(&s) ? run_slices(team, s) : run_parts(team, s));
+    return team->meets ? run_elsewhere(team, s, NULL, move_between_meetings) : ncclSuccess;
+}
+
+/* No process looks at another one's buffers, or waits for it at a word. */
+static const struct kl_gpu_mover *mover_that_meets(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    const struct kl_gpu_share s = share_of(team, op, team->nranks);
+    const struct kl_gpu_mover *mover = team->relay ? NULL : kl_gpu_mover_of(team->mover, &s);
+
+    return mover && mover->meets ? mover : NULL;
 }
 
 /* All processes say that they have arrived before any waits for the others. */
@@ -256,19 +360,22 @@ static ncclResult_t begin_far(struct kl_gpu_team *team, struct kl_gpu_op *const 
 {
     if (!team->far || team->relay) return ncclSuccess;
     KL_TRY(kl_gpu_far_reserve(team));
-    return on_leader(team, op, say_arrived);
+    return mover_that_meets(team, op) ? ncclSuccess : on_leader(team, op, say_arrived);
 }
 
 static ncclResult_t end_far(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
-    return !team->far || team->relay ? ncclSuccess : on_leader(team, op, await_processes);
+    if (!team->far || team->relay || mover_that_meets(team, op)) return ncclSuccess;
+    return on_leader(team, op, await_processes);
 }
 
 static ncclResult_t run_here(struct kl_gpu_team *team, struct kl_gpu_op **op)
 {
     struct kl_gpu_op *moved[KL_JOB_RANKS]; /* on the stages */
+    const struct kl_gpu_mover *mover = mover_that_meets(team, op);
 
     if (team->relay) return kl_gpu_relay_collective(team, op);
+    if (mover) return run_alone(team, share_of(team, op, team->nranks), mover);
     if (!team->far) return run(team, op);
     memcpy(moved, op, (size_t)team->nranks * sizeof(void *));
     kl_gpu_stage_use(team, moved);
@@ -311,6 +418,7 @@ ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op
     if (team->far) KL_TRY(kl_gpu_far_look(team, NULL, op));
     KL_TRY(compare(team, op));
     KL_TRY(check_capture(team, op, team->nranks));
+    team->meets = !team->relay && kl_gpu_meets(team, team->capture != 0);
     KL_TRY(team->capture ? run_captured(team, op) : run_everywhere(team, op));
     if (team->far) kl_gpu_far_next(team);
     return ncclSuccess;

@@ -4,7 +4,7 @@
  *
  * A call leaves an event on the program's stream. The last rank of an operation submits it for all: the streams of the
  * GPUs wait for the events of all ranks, a kernel or copies do the work, and the programs' streams wait for its end. No
- * kernel waits for another, so ranks may share a GPU and a stream. Ranks of other processes: far.h; each GPU's work is
+ * kernel waits for another (unless flags.h is in use), so ranks may share a GPU and a stream. Ranks of other processes: far.h; each GPU's work is
  * submitted by the process of its lowest rank.
  *
  * Order:    a rank's calls run in order; of one call, first the collectives, then the messages.
@@ -27,6 +27,7 @@
 enum { KL_GPU_ENDS = 64, KL_GPU_UUID = 16 };
 
 struct kl_gpu_far;
+struct kl_gpu_flags;
 struct kl_gpu_graphs;
 struct kl_gpu_relay;
 
@@ -83,9 +84,11 @@ struct kl_gpu_team {
     struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
     struct kl_gpu_graphs *graphs;
     bool apart; /* the operation being submitted is in several graphs: graphs.h has its order */
+    struct kl_gpu_flags *flags; /* NULL: kernels of the GPUs do not meet */
     int leader;                 /* the worker whose stream signals other processes */
     uint64_t capture;           /* of the last operation */
     uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
+    bool meets;                 /* at flags, for that operation */
     int nworkers;
     enum kl_cuda_mover mover;
     unsigned blocks; /* the most of a kernel; 0: by the GPU's size */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "coll/gpu/far.h"
+#include "coll/gpu/flags.h"
 #include "coll/gpu/graphs.h"
 #include "coll/gpu/names.h"
 #include "coll/gpu/peers.h"
@@ -28,6 +29,7 @@ static void free_worker(struct kl_gpu_worker *w)
 static void free_team(struct kl_gpu_team *team)
 {
     kl_gpu_relay_free(team, team->failed);
+    kl_gpu_flags_free(team, team->failed);
     kl_gpu_far_free(team, team->failed);
     kl_gpu_graphs_free(team, team->failed);
     for (int r = 0; team->ready && r < team->nranks; r++)
@@ -178,6 +180,16 @@ static ncclResult_t enable_peers(const struct kl_gpu_team *team)
     return ncclSuccess;
 }
 
+/* In kernels, where that is wanted. */
+static ncclResult_t let_meet(struct kl_gpu_team *team, const struct kl_gpu_setup *setup)
+{
+    void *memory = NULL;
+
+    if (!kl_gpu_flags_are_wanted(team, setup->nprocesses, setup->config)) return ncclSuccess;
+    if (setup->common) KL_TRY(setup->share(setup->ctx, kl_gpu_flags_bytes(), &memory));
+    return kl_gpu_flags_create(team, setup->nprocesses, memory, setup->config);
+}
+
 /* GPUs whose P2P does not work, or is not wanted, use host memory. */
 static ncclResult_t join_gpus(struct kl_gpu_team *team, const struct kl_gpu_setup *setup)
 {
@@ -189,7 +201,7 @@ static ncclResult_t join_gpus(struct kl_gpu_team *team, const struct kl_gpu_setu
         KL_TRY(enable_peers(team));
         KL_TRY(kl_gpu_peers_test(team, setup->nprocesses, board_of(setup, team->nranks), &work));
     }
-    if (work) return ncclSuccess;
+    if (work) return let_meet(team, setup);
     if (setup->common) KL_TRY(setup->share(setup->ctx, kl_gpu_relay_bytes(team->nranks, setup->config), &memory));
     return kl_gpu_relay_create(team, setup->nprocesses, setup->own, memory, setup->config);
 }
@@ -262,6 +274,7 @@ void kl_gpu_team_release(struct kl_gpu_team *team)
     if (team->far) kl_gpu_far_release(team->far);
     if (team->relay) kl_gpu_relay_release(team->relay);
     kl_gpu_graphs_release(team);
+    if (team->flags) kl_gpu_flags_release(team->flags);
 }
 
 void kl_gpu_team_ref(struct kl_gpu_team *team)

@@ -86,7 +86,7 @@ static ncclResult_t get_arena(ncclComm_t comm)
     return share_memory(comm, KL_TAG_GPUS, kl_gpu_team_bytes(comm->nranks), &shared->gpus_arena);
 }
 
-/* For GPUs without P2P. */
+/* For GPUs without P2P, or GPUs that meet at flags. */
 static ncclResult_t share_more(void *ctx, size_t bytes, void **memory)
 {
     ncclComm_t comm = ctx;

@@ -15,6 +15,7 @@ namespace ptx
 
 /** The orders of instructions. */
 enum {
+    weak = -1,
     relaxed = __ATOMIC_RELAXED,
     acquire = __ATOMIC_ACQUIRE,
     release = __ATOMIC_RELEASE,
@@ -82,6 +83,33 @@ template <int Order, class T> inline T load(const T *p)
 template <int Order, class T> inline void store(T *p, T value)
 {
     __atomic_store_n(reinterpret_cast<word<T> *>(p), take<word<T>>(value), Order);
+}
+
+/** Several elements of a vector in one access of 2, 4 or 8 bytes. */
+template <int Order, unsigned Bytes, class T> inline typename word_of_size<Bytes>::type load_word(const T *p)
+{
+    typedef typename word_of_size<Bytes>::type word;
+    word bits = __atomic_load_n(reinterpret_cast<const word *>(p), Order == weak ? __ATOMIC_RELAXED : Order);
+
+    if (Order != weak) patience();
+    return bits;
+}
+
+template <class T, class W> inline T element(W word, unsigned n)
+{
+    T value;
+
+    memcpy(&value, (const char *)&word + n * sizeof value, sizeof value);
+    return value;
+}
+
+template <int Order, class T, class... V> inline void store_word(T *p, V... values)
+{
+    const T each[] = {(T)values...};
+    typename word_of_size<sizeof each>::type bits;
+
+    memcpy(&bits, each, sizeof bits);
+    __atomic_store_n(reinterpret_cast<decltype(bits) *>(p), bits, Order);
 }
 
 template <class T> inline T fenced(T old)
