@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * kernels.h - the list of the kernels, for C and CUDA: reductions by element format and operation, and copies. A
- * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h).
+ * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h). kolo_schedule_FORMAT_OPERATION follows a
+ * schedule with the same reduction; its parameter is a kl_gpu_schedule (rows.h).
  *
  * Formats: unsigned and signed integers by bits, and floats. Sums, products and operations on bits of signed integers
  *          are those of unsigned ones.
@@ -59,7 +60,16 @@
     KL_COPY_KERNELS(X)
 
 #define KL_KERNEL_NUMBER(format, operation) KL_KERNEL_##format##_##operation,
-enum kl_kernel { KL_KERNELS(KL_KERNEL_NUMBER) KL_KERNEL_COUNT };
+#define KL_SCHEDULE_NUMBER(format, operation) KL_SCHEDULE_##format##_##operation,
+enum kl_kernel {
+    KL_KERNELS(KL_KERNEL_NUMBER) KL_KERNEL_SCHEDULES,
+    KL_KERNEL_LAST_JOB = KL_KERNEL_SCHEDULES - 1,
+    KL_REDUCTION_KERNELS(KL_SCHEDULE_NUMBER) KL_KERNEL_COUNT
+};
 #undef KL_KERNEL_NUMBER
+#undef KL_SCHEDULE_NUMBER
+
+/** The kernel that follows a schedule with this reduction. */
+#define KL_SCHEDULE_KERNEL(kernel) ((enum kl_kernel)(KL_KERNEL_SCHEDULES + (int)(kernel)))
 
 #endif

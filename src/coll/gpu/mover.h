@@ -27,15 +27,22 @@ struct kl_gpu_mover {
     const char *name;
     bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
+    /** In its place, where the work of several GPUs waits for each other: all workers' shares, once their streams wait
+     * for all that the operation needs. The share's worker is not set. */
+    ncclResult_t (*move_all)(const struct kl_gpu_share *share);
 };
 
 extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
 extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
+extern const struct kl_gpu_mover kl_gpu_mover_schedule; /* kernels that follow the schedules of host devices */
 
 /** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */
 struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *share);
 ncclResult_t kl_gpu_job_launch(const struct kl_gpu_share *share, enum kl_kernel kernel, size_t elem_bytes,
                                unsigned parts, unsigned destinations);
+
+/** The factors of all ranks' contributions to a reduction. */
+ncclResult_t kl_gpu_job_set_factors(const struct kl_gpu_share *share, struct kl_gpu_job *job);
 
 /** The wanted mover, if it serves the operation; else the direct one. */
 const struct kl_gpu_mover *kl_gpu_mover_of(enum kl_cuda_mover wanted, const struct kl_gpu_share *share);

@@ -4,8 +4,10 @@
 #include "coll/schedule/signature.h"
 
 #define NAME(format, operation) [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
-const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME)};
+#define SCHEDULE_NAME(format, operation) [KL_SCHEDULE_##format##_##operation] = "kolo_schedule_" #format "_" #operation,
+const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)};
 #undef NAME
+#undef SCHEDULE_NAME
 
 /* Operations of one type: the built-in ones by their numbers, then the others. */
 enum { SCALED = ncclNumOps, BITS, OPERATIONS = BITS + KL_BITS_OPS };

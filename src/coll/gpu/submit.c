@@ -223,12 +223,37 @@ static ncclResult_t on_leader(struct kl_gpu_team *team, struct kl_gpu_op *const 
     return rc;
 }
 
+static ncclResult_t on_worker(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op,
+                              ncclResult_t (*step)(struct kl_gpu_team *team, struct kl_gpu_worker *w,
+                                                   struct kl_gpu_op *const *op, int n))
+{
+    KL_TRY(kl_cuda_enter(w->context));
+    ncclResult_t rc = step(team, w, op, team->nranks);
+    kl_cuda_leave(w->context);
+    return rc;
+}
+
+/* Kernels that wait for each other: none of their streams waits for one of them. */
+static ncclResult_t run_together(struct kl_gpu_team *team, const struct kl_gpu_share *s,
+                                 const struct kl_gpu_mover *mover)
+{
+    for (int i = 0; i < team->nworkers; i++) KL_TRY(on_worker(team, &team->worker[i], s->op, kl_gpu_wait_for_all));
+    KL_TRY(mover->move_all(s));
+    for (int i = 0; i < team->nworkers; i++) {
+        team->works |= (uint64_t)1 << i;
+        KL_TRY(on_worker(team, &team->worker[i], s->op, kl_gpu_record_end));
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
     const struct kl_func_info *info = &kl_func_info[s.task->func];
+    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, &s);
 
     team->works = 0;
+    if (mover->move_all) return run_together(team, &s, mover);
     return info->reduces && !info->send_parts ? run_slices(team, s) : run_parts(team, s);
 }
 

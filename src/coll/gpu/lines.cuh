@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * lines.cuh - words that blocks of one or several GPUs tell each other, and lines whose data carry their flag (LL).
+ *
+ * Order: release and acquire, so that all that a block wrote before its barrier is there behind the other one's.
+ * A line has 16 bytes: twice 4 bytes of data and the flag. Its halves are stored and loaded as 64 bits each: neither is torn.
+ * Waits: end with false once the stop word is set.
+ */
+#ifndef KL_COLL_GPU_LINES_CUH
+#define KL_COLL_GPU_LINES_CUH
+
+#include "coll/gpu/format.cuh"
+
+enum { POLLS = 4096, LINE_BYTES = 16, LINE_DATA = 8 };
+
+ON_GPU uint64_t load_acquire(uint64_t at)
+{
+    uint64_t value;
+
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+    return value;
+}
+
+ON_GPU void store_release(uint64_t at, uint64_t value)
+{
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+
+/* In host memory, so looked at once in many polls. */
+ON_GPU bool is_stopped(uint64_t stop, uint32_t *polls)
+{
+    uint32_t value;
+
+    if (++*polls % POLLS) return false;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(stop) : "memory");
+    return value != 0;
+}
+
+/* Until the word is `least` or more. */
+ON_GPU bool await(uint64_t at, uint64_t least, uint64_t stop)
+{
+    uint32_t polls = 0;
+
+    while (load_acquire(at) < least)
+        if (is_stopped(stop, &polls)) return false;
+    return true;
+}
+
+ON_GPU bool read_line(uint64_t at, uint32_t flag, uint64_t stop, uint64_t *data)
+{
+    uint64_t low, high;
+    uint32_t polls = 0;
+
+    for (;;) {
+        asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(at) : "memory");
+        if ((uint32_t)(low >> 32) == flag && (uint32_t)(high >> 32) == flag) break;
+        if (is_stopped(stop, &polls)) return false;
+    }
+    *data = (low & 0xffffffffu) | high << 32;
+    return true;
+}
+
+ON_GPU void write_line(uint64_t at, uint32_t flag, uint64_t data)
+{
+    const uint64_t flags = (uint64_t)flag << 32;
+    const uint64_t low = flags | (data & 0xffffffffu);
+    const uint64_t high = flags | data >> 32;
+
+    asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(low), "l"(high) : "memory");
+}
+
+#endif
