@@ -6,7 +6,7 @@
  * Each job runs twice, in processes of this program: with KOLO_DEVICES=cuda and =host. They print a hash of every result,
  * and the hashes are compared. GPUs say in their log that the operation went this way.
  *
- * gpu_schedule_test RANKS GPUS THREADS DEVICES LOG: such a process.
+ * gpu_schedule_test RANKS GPUS MODE DEVICES LOG: such a process.
  */
 #include "comm/comm.h"
 
@@ -29,7 +29,7 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 8, LARGE = 90000, ARENA = LARGE * 4 + 4096 };
+enum { RANKS = 8, STEP = 4, LARGE = 90000, ARENA = LARGE * 4 + 4096 };
 
 /* ---- cases ---- */
 
@@ -83,6 +83,13 @@ static bool exists(const struct plan *p, const struct tcase *c)
 
 enum { CASES = FUNCS * ncclNumTypes * OPS };
 
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
 static struct tcase case_of(const struct plan *p, unsigned i, int nranks)
 {
     static const size_t counts[] = {1021, 1, 64, 7, 5003, 2048};
@@ -92,7 +99,7 @@ static struct tcase case_of(const struct plan *p, unsigned i, int nranks)
                       .seed = i};
     const size_t size = kl_type_bytes(c.type);
 
-    c.count = p->large ? LARGE : counts[(i + i / FUNCS) % 6];
+    c.count = p->large ? LARGE : counts[mix(i) % 6];
     c.offset = i % 4 < 2 ? 0 : i % 4 == 2 ? size : 1;
     c.in_place = i / 7 % 2;
     c.root = (int)(i % (unsigned)nranks);
@@ -109,13 +116,6 @@ static size_t send_elements(const struct tcase *c, int n)
 static size_t recv_elements(const struct tcase *c, int n)
 {
     return c->func == ALL_GATHER ? c->count * (size_t)n : c->count;
-}
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 31;
-    x *= 0x9e3779b97f4a7c15u;
-    return x ^ x >> 29;
 }
 
 static void fill(unsigned char *to, size_t bytes, unsigned seed, int rank)
@@ -152,8 +152,7 @@ struct rank {
 };
 
 struct job {
-    int n, gpus;
-    bool threads;
+    int n, gpus, mode; /* mode / 2, of STEP: its share of the cases; mode % 2: ranks are threads, not one */
     const struct plan *plan;
     ncclUniqueId id;
     struct rank rank[RANKS];
@@ -248,6 +247,7 @@ static unsigned char *recv_of(const struct rank *r, const struct tcase *c)
 static void prepare(struct rank *r, const struct tcase *c)
 {
     enter(r);
+    synchronize(r); /* of a reduce, ranks other than the root have not waited for the end */
     memset(r->data, 0xa5, ARENA);
     copy(r, r->recv, r->data, ARENA);
     copy(r, r->send, r->data, ARENA);
@@ -321,6 +321,7 @@ static uint64_t hash_of(struct rank *r, const struct tcase *c)
 static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
 {
     for (; *i < CASES; (*i)++) {
+        if (mix(*i) % STEP != (unsigned)j->mode / 2 % STEP && !j->plan->large) continue;
         *c = case_of(j->plan, *i, j->n);
         if (exists(j->plan, c)) return true;
     }
@@ -421,7 +422,7 @@ static void ranks(void **state)
         set("NCCL_PROTO", j->plan->proto);
         set("NCCL_BUFFSIZE", j->plan->fifo);
         assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
-        if (j->threads)
+        if (j->mode % 2)
             run_threads(j);
         else
             run_one_thread(j);
@@ -432,14 +433,14 @@ static void ranks(void **state)
 
 /* ---- the comparison ---- */
 
-static FILE *start(int n, int gpus, bool threads, const char *devices, const char *log)
+static FILE *start(int n, int gpus, int mode, const char *devices, const char *log)
 {
     char program[512], command[1024];
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 
     assert_true(length > 0);
     program[length] = '\0';
-    snprintf(command, sizeof command, "exec '%s' %d %d %d %s %s", program, n, gpus, threads, devices, log);
+    snprintf(command, sizeof command, "exec '%s' %d %d %d %s %s", program, n, gpus, mode, devices, log);
     return popen(command, "r");
 }
 
@@ -463,7 +464,7 @@ static unsigned long count_in(const char *log)
     return found;
 }
 
-static unsigned long compare(int n, int gpus, bool threads)
+static unsigned long compare(int n, int gpus, int mode)
 {
     char log[] = "/tmp/gpu_schedule_XXXXXX", gpu[1024], host[1024];
     const int fd = mkstemp(log);
@@ -471,7 +472,7 @@ static unsigned long compare(int n, int gpus, bool threads)
 
     assert_true(fd >= 0);
     close(fd);
-    FILE *on_gpus = start(n, gpus, threads, "cuda", log), *on_hosts = start(n, gpus, threads, "host", "/dev/null");
+    FILE *on_gpus = start(n, gpus, mode, "cuda", log), *on_hosts = start(n, gpus, mode, "host", "/dev/null");
     assert_non_null(on_gpus);
     assert_non_null(on_hosts);
     while (next_hash(on_gpus, gpu, sizeof gpu) && next_hash(on_hosts, host, sizeof host)) {
@@ -490,13 +491,14 @@ static void bits_are_those_of_the_engine(void **state)
     static const int sizes[] = {2, 3, 4, 8};
     const char *most = getenv("GPU_TEST_RANKS");
     unsigned long compared = 0;
+    int turn = 0;
 
     (void)state;
     for (int i = 0; i < 4; i++)
         for (int g = 0; g < 3; g++) {
             const int n = sizes[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
             if (gpus > cu->devices || (g == 2 && n == 2) || (most && n > (int)strtol(most, NULL, 10))) continue;
-            compared += compare(n, gpus, (i + g) % 2);
+            compared += compare(n, gpus, turn++);
         }
     printf("%lu operations by schedules, bits as on host devices\n", compared);
     assert_true(compared > 0);
@@ -576,8 +578,10 @@ static void an_abort_ends_kernels_that_wait(void **state)
         synchronize(&j->rank[r]);
         leave(&j->rank[r]);
     }
-    for (int r = 0; r < 2; r++) end_rank(&j->rank[r]);
+    enter(&j->rank[1]);
     assert_int_equal(cu->cuMemHostUnregister((void *)word), 0);
+    leave(&j->rank[1]);
+    for (int r = 0; r < 2; r++) end_rank(&j->rank[r]);
     free((void *)word);
     free(j);
 }
@@ -600,6 +604,7 @@ static int be_ranks(char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks)};
 
+    setenv("NCCL_PAT_ENABLE", "1", 1); /* else not for several ranks of a node */
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
     setenv("NCCL_DEBUG_FILE", argv[5], 1);
@@ -608,7 +613,7 @@ static int be_ranks(char **argv)
     if (!job) return 1;
     job->n = (int)strtol(argv[1], NULL, 10);
     job->gpus = (int)strtol(argv[2], NULL, 10);
-    job->threads = strtol(argv[3], NULL, 10);
+    job->mode = (int)strtol(argv[3], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
