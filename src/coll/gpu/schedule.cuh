@@ -9,7 +9,7 @@
 #ifndef KL_COLL_GPU_SCHEDULE_CUH
 #define KL_COLL_GPU_SCHEDULE_CUH
 
-#include "coll/gpu/lines.cuh"
+#include "coll/gpu/edges.cuh"
 #include "coll/gpu/reduce.cuh"
 #include "coll/gpu/rows.h"
 

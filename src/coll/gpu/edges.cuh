@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * lines.cuh - words that blocks of one or several GPUs tell each other, and lines whose data carry their flag (LL).
+ * edges.cuh - words that blocks of one or several GPUs tell each other, and lines whose data carry their flag (LL).
  *
  * Order: release and acquire, so that all that a block wrote before its barrier is there behind the other one's.
  * A line has 16 bytes: twice 4 bytes of data and the flag. Its halves are stored and loaded as 64 bits each: neither is torn.
  * Waits: end with false once the stop word is set.
  */
-#ifndef KL_COLL_GPU_LINES_CUH
-#define KL_COLL_GPU_LINES_CUH
+#ifndef KL_COLL_GPU_EDGES_CUH
+#define KL_COLL_GPU_EDGES_CUH
 
 #include "coll/gpu/format.cuh"
 
