@@ -13,7 +13,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 build=${2:-build/release}
 bundle=build/gpu
-programs='gpu_test gpu_errors_test gpu_processes_test gpu_speed'
+programs='gpu_test gpu_errors_test gpu_processes_test gpu_schedule_test gpu_speed'
 libraries='expat|jansson|sodium|cmocka' # that a machine may not have
 
 kernels() {
@@ -86,6 +86,7 @@ run() {
     part errors 60 $bundle/bin/gpu_errors_test
     part processes 60 $bundle/bin/gpu_processes_test
     for mover in auto direct copy; do part "bits-$mover" 60 env KOLO_CUDA_MOVER=$mover $bundle/bin/gpu_test; done
+    part schedules 60 env NCCL_MAX_NCHANNELS=4 $bundle/bin/gpu_schedule_test
     part speed 90 env GPU_SPEED_JSON="$out/speed.json" $bundle/bin/gpu_speed "${GPU_BYTES:-256M}" 60
     if [ -s "$out/speed.json" ]; then cat "$out/speed.json" >>"$out/report.json"; fi
     part all-bits 90 env GPU_TEST_ALL=1 $bundle/bin/gpu_test
@@ -104,7 +105,7 @@ try() {
     mkdir -p "$folder/tools/dev" "$folder/build"
     cp tools/dev/gpu.sh "$folder/tools/dev/"
     cp -r $bundle "$folder/build/"
-    LD_LIBRARY_PATH=$here/lib/kolo/cuda KOLO_CUDA_LIBRARY=$here/libkolo-cuda-standin.so.0 KOLO_HOST_DEVICES=8 GPU_BYTES=${GPU_BYTES:-1M} OUT=$folder/out sh "$folder/tools/dev/gpu.sh" run || rc=$?
+    LD_LIBRARY_PATH=$here/lib/kolo/cuda KOLO_CUDA_LIBRARY=$here/libkolo-cuda-standin.so.0 KOLO_HOST_DEVICES=8 KOLO_CUDA_THREADS=64 GPU_BYTES=${GPU_BYTES:-1M} OUT=$folder/out sh "$folder/tools/dev/gpu.sh" run || rc=$?
     cp -r "$folder/out" $bundle/
     rm -rf "$folder"
     exit $rc

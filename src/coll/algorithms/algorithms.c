@@ -4,6 +4,11 @@
 #define ADDRESS(name) &kl_algorithm_##name,
 const struct kl_algorithm *const kl_algorithms[] = {KL_ALGORITHM_TABLE(ADDRESS) NULL};
 
+bool kl_algorithm_has_rows(int algorithm, int proto)
+{
+    return kl_algorithms[algorithm]->find && proto != KL_PROTO_LL128;
+}
+
 int kl_algorithm_find(int func, int algo, int proto, enum kl_peer_connect memory)
 {
     for (int i = 0; kl_algorithms[i]; i++) {

@@ -8,30 +8,40 @@
 #include "coll/pipeline/edges.h"
 #include "coll/pipeline/pipeline.h"
 
-static ncclResult_t link_pat(const struct kl_connect *graph, struct kl_connections *cs, int channel, int direction,
-                             struct kl_edges *edges)
+static ncclResult_t find_at_distances(const struct kl_neighbours_request *q, int direction, struct kl_neighbours *to)
 {
-    int n = graph->ranks.nranks, me = graph->rank;
+    const int n = q->graph->ranks.nranks;
 
-    edges->position = (struct kl_position){.nranks = n, .rank = me, .steps = kl_connections_steps(cs)};
+    *to = (struct kl_neighbours){.position = {.nranks = n, .rank = q->rank, .steps = q->steps}};
     for (int k = 0; 1 << k < n; k++) {
-        int far = direction * (1 << k);
-        KL_TRY(kl_edges_recv(edges, cs, channel, k, kl_wrap(me + far, n)));
-        KL_TRY(kl_edges_send(edges, cs, channel, k, kl_wrap(me - far, n)));
+        const int far = direction * (1 << k);
+        to->recv[k] = kl_wrap(q->rank + far, n);
+        to->send[k] = kl_wrap(q->rank - far, n);
+        to->nrecv = to->nsend = k + 1;
     }
     return ncclSuccess;
+}
+
+static ncclResult_t find_for_gather(const struct kl_neighbours_request *q, struct kl_neighbours *to)
+{
+    return find_at_distances(q, 1, to);
+}
+
+static ncclResult_t find_for_scatter(const struct kl_neighbours_request *q, struct kl_neighbours *to)
+{
+    return find_at_distances(q, -1, to);
 }
 
 static ncclResult_t link_gather(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                                 struct kl_edges *edges)
 {
-    return link_pat(graph, cs, channel, 1, edges);
+    return kl_edges_link(&kl_algorithm_pat_gather, graph, cs, channel, edges);
 }
 
 static ncclResult_t link_scatter(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                                  struct kl_edges *edges)
 {
-    return link_pat(graph, cs, channel, -1, edges);
+    return kl_edges_link(&kl_algorithm_pat_scatter, graph, cs, channel, edges);
 }
 
 const struct kl_algorithm kl_algorithm_pat_gather = {
@@ -39,6 +49,7 @@ const struct kl_algorithm kl_algorithm_pat_gather = {
     .funcs = 1u << KL_FUNC_ALL_GATHER,
     .protos = 1u << KL_PROTO_SIMPLE,
     .schedule = {[KL_FUNC_ALL_GATHER] = &kl_allgather_pat},
+    .find = find_for_gather,
     .link = link_gather,
     KL_BY_PIPELINE,
 };
@@ -48,6 +59,7 @@ const struct kl_algorithm kl_algorithm_pat_scatter = {
     .funcs = 1u << KL_FUNC_REDUCE_SCATTER,
     .protos = 1u << KL_PROTO_SIMPLE,
     .schedule = {[KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_pat},
+    .find = find_for_scatter,
     .link = link_scatter,
     KL_BY_PIPELINE,
 };

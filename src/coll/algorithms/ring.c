@@ -8,8 +8,6 @@
 #include "coll/pipeline/edges.h"
 #include "coll/pipeline/pipeline.h"
 
-#include <stdlib.h>
-
 static int index_of(const int *order, int nranks, int rank)
 {
     int i = 0;
@@ -20,31 +18,39 @@ static int index_of(const int *order, int nranks, int rank)
 
 typedef ncclResult_t (*order_fn)(const struct kl_connect *graph, int channel, int first, int32_t *order);
 
-static ncclResult_t link_in_order(const struct kl_connect *graph, struct kl_connections *cs, int channel,
-                                  struct kl_edges *edges, order_fn order_of)
+static ncclResult_t find_in_order(const struct kl_neighbours_request *q, struct kl_neighbours *to, order_fn order_of)
 {
-    int n = graph->ranks.nranks;
-    int *order = malloc((size_t)n * sizeof *order);
+    const int n = q->graph->ranks.nranks;
 
-    if (!order) return KL_NOMEM("a ring");
-    edges->order = order;
-    edges->position = (struct kl_position){.nranks = n, .rank = graph->rank, .order = order};
-    KL_TRY(order_of(graph, channel, graph->rank, order));
-    edges->position.index = (n - index_of(order, n, 0)) % n;
-    KL_TRY(kl_edges_recv(edges, cs, channel, 0, order[n - 1]));
-    return kl_edges_send(edges, cs, channel, 0, order[1 % n]);
+    *to = (struct kl_neighbours){
+        .position = {.nranks = n, .rank = q->rank, .order = q->order}, .nrecv = 1, .nsend = 1};
+    KL_TRY(order_of(q->graph, q->channel, q->rank, q->order));
+    to->position.index = (n - index_of(q->order, n, 0)) % n;
+    to->recv[0] = q->order[n - 1];
+    to->send[0] = q->order[1 % n];
+    return ncclSuccess;
+}
+
+static ncclResult_t find_in_ring(const struct kl_neighbours_request *q, struct kl_neighbours *to)
+{
+    return find_in_order(q, to, kl_connect_ring_order);
+}
+
+static ncclResult_t find_in_chain(const struct kl_neighbours_request *q, struct kl_neighbours *to)
+{
+    return find_in_order(q, to, kl_connect_chain_order);
 }
 
 static ncclResult_t link_ring(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                               struct kl_edges *edges)
 {
-    return link_in_order(graph, cs, channel, edges, kl_connect_ring_order);
+    return kl_edges_link(&kl_algorithm_ring, graph, cs, channel, edges);
 }
 
 static ncclResult_t link_chain(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                                struct kl_edges *edges)
 {
-    return link_in_order(graph, cs, channel, edges, kl_connect_chain_order);
+    return kl_edges_link(&kl_algorithm_ring_chain, graph, cs, channel, edges);
 }
 
 const struct kl_algorithm kl_algorithm_ring = {
@@ -58,6 +64,7 @@ const struct kl_algorithm kl_algorithm_ring = {
             [KL_FUNC_REDUCE_SCATTER] = &kl_reducescatter_ring,
             [KL_FUNC_BROADCAST] = &kl_broadcast_ring,
         },
+    .find = find_in_ring,
     .link = link_ring,
     KL_BY_PIPELINE,
 };
@@ -67,6 +74,7 @@ const struct kl_algorithm kl_algorithm_ring_chain = {
     .funcs = 1u << KL_FUNC_REDUCE,
     .protos = (1u << KL_PROTOS) - 1,
     .schedule = {[KL_FUNC_REDUCE] = &kl_reduce_ring},
+    .find = find_in_chain,
     .link = link_chain,
     KL_BY_PIPELINE,
 };

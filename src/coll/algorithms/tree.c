@@ -5,19 +5,25 @@
 #include "coll/pipeline/edges.h"
 #include "coll/pipeline/pipeline.h"
 
+static ncclResult_t find_in_tree(const struct kl_neighbours_request *q, struct kl_neighbours *to)
+{
+    const struct kl_tree_neighbours t = kl_connect_tree(q->graph, q->channel, q->rank);
+
+    *to = (struct kl_neighbours){.position = {.nranks = q->graph->ranks.nranks, .rank = q->rank, .up = t.up >= 0},
+                                 .nrecv = KL_TREE_UP + 1,
+                                 .nsend = KL_TREE_UP + 1};
+    for (int i = 0; i < KL_TREE_UP; i++) {
+        to->position.ndown += t.down[i] >= 0;
+        to->recv[i] = to->send[i] = t.down[i];
+    }
+    to->recv[KL_TREE_UP] = to->send[KL_TREE_UP] = t.up;
+    return ncclSuccess;
+}
+
 static ncclResult_t link_tree(const struct kl_connect *graph, struct kl_connections *cs, int channel,
                               struct kl_edges *edges)
 {
-    struct kl_tree_neighbours t = kl_connect_tree(graph, channel, graph->rank);
-
-    edges->position = (struct kl_position){.nranks = graph->ranks.nranks, .rank = graph->rank, .up = t.up >= 0};
-    for (int i = 0; i < KL_TREE_UP; i++) {
-        edges->position.ndown += t.down[i] >= 0;
-        KL_TRY(kl_edges_recv(edges, cs, channel, i, t.down[i]));
-        KL_TRY(kl_edges_send(edges, cs, channel, i, t.down[i]));
-    }
-    KL_TRY(kl_edges_recv(edges, cs, channel, KL_TREE_UP, t.up));
-    return kl_edges_send(edges, cs, channel, KL_TREE_UP, t.up);
+    return kl_edges_link(&kl_algorithm_tree, graph, cs, channel, edges);
 }
 
 const struct kl_algorithm kl_algorithm_tree = {
@@ -25,6 +31,7 @@ const struct kl_algorithm kl_algorithm_tree = {
     .funcs = 1u << KL_FUNC_ALL_REDUCE,
     .protos = (1u << KL_PROTOS) - 1,
     .schedule = {[KL_FUNC_ALL_REDUCE] = &kl_allreduce_tree},
+    .find = find_in_tree,
     .link = link_tree,
     KL_BY_PIPELINE,
 };

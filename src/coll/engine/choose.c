@@ -10,12 +10,24 @@
 
 #include <string.h>
 
-/* Candidates that no algorithm here serves. */
-static void drop_unanswered(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
+static bool is_served(const struct kl_chooser *c, int func, int algo, int proto)
 {
+    const int algorithm = kl_algorithm_find(func, algo, proto, c->memory);
+
+    return algorithm >= 0 && (!c->by_rows || kl_algorithm_has_rows(algorithm, proto));
+}
+
+/* Candidates that no algorithm here serves. False: none is left. */
+static bool drop_unanswered(const struct kl_chooser *c, int func, float cost[KL_ALGOS][KL_PROTOS])
+{
+    bool left = false;
+
     for (int a = 0; a < KL_ALGOS; a++)
-        for (int p = 0; p < KL_PROTOS; p++)
-            if (kl_algorithm_find(func, a, p, c->memory) < 0) cost[a][p] = -1;
+        for (int p = 0; p < KL_PROTOS; p++) {
+            if (!is_served(c, func, a, p)) cost[a][p] = -1;
+            left |= cost[a][p] >= 0;
+        }
+    return left;
 }
 
 /* Candidates that the limits exclude. False: none is left, or there are no such limits. */
@@ -38,7 +50,7 @@ static ncclResult_t ask_within(const struct kl_chooser *c, const struct kl_tunin
     float within[KL_ALGOS][KL_PROTOS];
 
     memcpy(within, cost, sizeof within);
-    drop_unanswered(c, op->func, within);
+    (void)drop_unanswered(c, op->func, within);
     if (!drop_excluded(c->limits, within)) {
         if (!c->limits->force) {
             KL_ATTN("%s of %lld bytes: no algorithm of algSelection serves it here, and it is ignored",
@@ -60,7 +72,7 @@ static ncclResult_t ask_within(const struct kl_chooser *c, const struct kl_tunin
 static ncclResult_t ask_plugin(const struct kl_chooser *c, const struct kl_tuning_op *op,
                                float cost[KL_ALGOS][KL_PROTOS], struct kl_tuning_choice *choice, bool *by_tuner)
 {
-    drop_unanswered(c, op->func, cost);
+    (void)drop_unanswered(c, op->func, cost);
     KL_TRY(kl_tuner_choose(c->tuner, c->tuning, op, cost, choice, by_tuner));
     if (!*by_tuner) return ncclSuccess;
     KL_INFO(KL_TUNING, "%s of %lld bytes: %s %s, %d channels: chosen by the tuner %s", kl_func_name[op->func],
@@ -80,8 +92,8 @@ static ncclResult_t ask_model(const struct kl_chooser *c, const struct kl_tuning
     KL_TRY(kl_tuning_choose(tuning, op, choice, cost));
     if (c->tuner && !limited) KL_TRY(ask_plugin(c, op, cost, choice, by_tuner));
     if (limited) KL_TRY(ask_within(c, op, choice, (const float(*)[KL_PROTOS])cost));
-    if (kl_algorithm_find(op->func, choice->algo, choice->proto, c->memory) >= 0) return ncclSuccess;
-    drop_unanswered(c, op->func, cost);
+    if (is_served(c, op->func, choice->algo, choice->proto)) return ncclSuccess;
+    if (!drop_unanswered(c, op->func, cost) && c->by_rows) return ncclSuccess; /* GPUs do it in another way */
     KL_TRY(kl_tuning_pick(tuning, op, cost, choice));
     kl_tuning_size(tuning, op->bytes, choice);
     return ncclSuccess;

@@ -208,6 +208,11 @@ void kl_exec_limit(struct kl_exec *e, const struct kl_limits *limits)
     e->chooser.limits = limits;
 }
 
+void kl_exec_use_rows(struct kl_exec *e)
+{
+    e->chooser.by_rows = true;
+}
+
 ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)
 {
     if (e->config.nranks == 1) return ncclSuccess;

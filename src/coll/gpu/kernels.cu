@@ -3,6 +3,7 @@
 #include "coll/gpu/copy.cuh"
 #include "coll/gpu/kernels.h"
 #include "coll/gpu/lines.cuh"
+#include "coll/gpu/schedule.cuh"
 
 #define REDUCTION(format, operation)                                                                                   \
     extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS)                                                       \
@@ -40,13 +41,23 @@ extern "C" __global__ void __launch_bounds__(KL_FLAGS_THREADS)
     meet(job);
 }
 
+#define SCHEDULE(format, operation)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS)                                                       \
+        kolo_schedule_##format##_##operation(const __grid_constant__ struct kl_gpu_schedule schedule)                  \
+    {                                                                                                                  \
+        __shared__ struct board board;                                                                                 \
+        follow<format, op_##operation<format>>(schedule, board);                                                       \
+    }
+KL_REDUCTION_KERNELS(SCHEDULE)
+
 #ifdef KL_FOR_STAND_IN
 #include <kolo_cuda/image.h>
 
 #define ENTRY(format, operation) {"kolo_" #format "_" #operation, (const void *)kolo_##format##_##operation},
 #define LINES_ENTRY(format, operation) ENTRY(lines_##format, operation)
-static const struct kolo_cuda_kernel table[] = {
-    KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY) KL_FLAGS_KERNELS(ENTRY){0, 0}};
+#define SCHEDULE_ENTRY(format, operation) ENTRY(schedule_##format, operation)
+static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY) KL_FLAGS_KERNELS(ENTRY)
+                                                    KL_REDUCTION_KERNELS(SCHEDULE_ENTRY){0, 0}};
 extern "C" __attribute__((visibility("default")))
 const struct kolo_cuda_image kolo_cuda_image = {KOLO_CUDA_IMAGE, table};
 #endif

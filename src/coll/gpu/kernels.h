@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * kernels.h - the list of the kernels, for C and CUDA: reductions by element format and operation, and copies. A
- * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h, flags_job.h).
+ * kernel's name is kolo_FORMAT_OPERATION; its only parameter is a job (job.h, flags_job.h). kolo_lines_FORMAT_OPERATION
+ * and kolo_schedule_FORMAT_OPERATION have the same reduction; the latter's parameter is a kl_gpu_schedule (rows.h).
  *
  * Formats: unsigned and signed integers by bits, and floats. Sums, products and operations on bits of signed integers
  *          are those of unsigned ones.
@@ -66,12 +67,16 @@
 
 #define KL_KERNEL_NUMBER(format, operation) KL_KERNEL_##format##_##operation,
 #define KL_LINES_NUMBER(format, operation)  KL_KERNEL_lines_##format##_##operation,
+#define KL_SCHEDULE_NUMBER(format, operation) KL_KERNEL_schedule_##format##_##operation,
 enum kl_kernel {
     KL_KERNELS(KL_KERNEL_NUMBER) KL_REDUCTION_KERNELS(KL_LINES_NUMBER) KL_FLAGS_KERNELS(KL_KERNEL_NUMBER)
-        KL_KERNEL_COUNT,
-    KL_KERNEL_LINES = KL_KERNEL_lines_u8_sum - KL_KERNEL_u8_sum /* from a reduction to the one in lines */
+        KL_REDUCTION_KERNELS(KL_SCHEDULE_NUMBER) KL_KERNEL_COUNT,
+    /* from a reduction to the one in lines, and to the one of a schedule */
+    KL_KERNEL_LINES = KL_KERNEL_lines_u8_sum - KL_KERNEL_u8_sum,
+    KL_KERNEL_SCHEDULES = KL_KERNEL_schedule_u8_sum - KL_KERNEL_u8_sum
 };
 #undef KL_KERNEL_NUMBER
 #undef KL_LINES_NUMBER
+#undef KL_SCHEDULE_NUMBER
 
 #endif

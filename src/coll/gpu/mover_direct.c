@@ -96,7 +96,7 @@ ncclResult_t kl_gpu_factor_of(const struct kl_gpu_share *s, int rank, uint64_t *
     return ncclSuccess;
 }
 
-static ncclResult_t set_factors(const struct kl_gpu_share *s, struct kl_gpu_job *j)
+ncclResult_t kl_gpu_job_set_factors(const struct kl_gpu_share *s, struct kl_gpu_job *j)
 {
     bool there;
 
@@ -149,7 +149,7 @@ static ncclResult_t reduce(const struct kl_gpu_share *s)
     const bool scattered = kl_func_info[s->task->func].send_parts;
     struct kl_gpu_job *j = kl_gpu_job_clear(s);
 
-    KL_TRY(set_factors(s, j));
+    KL_TRY(kl_gpu_job_set_factors(s, j));
     if (scattered)
         set_scattered(s, j);
     else

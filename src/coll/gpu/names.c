@@ -5,10 +5,12 @@
 
 #define NAME(format, operation) [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
 #define LINES_NAME(format, operation) NAME(lines_##format, operation)
+#define SCHEDULE_NAME(format, operation) NAME(schedule_##format, operation)
 const char *const kl_kernel_names[KL_KERNEL_COUNT] = {
-    KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME) KL_FLAGS_KERNELS(NAME)};
+    KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME) KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)};
 #undef LINES_NAME
 #undef NAME
+#undef SCHEDULE_NAME
 
 /* Operations of one type: the built-in ones by their numbers, then the others. */
 enum { SCALED = ncclNumOps, BITS, OPERATIONS = BITS + KL_BITS_OPS };

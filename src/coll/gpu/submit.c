@@ -335,12 +335,37 @@ static ncclResult_t run_alone(struct kl_gpu_team *team, struct kl_gpu_share s, c
     return run_elsewhere(team, s, mover, move_alone);
 }
 
+static ncclResult_t on_worker(struct kl_gpu_team *team, struct kl_gpu_worker *w, struct kl_gpu_op *const *op,
+                              ncclResult_t (*step)(struct kl_gpu_team *team, struct kl_gpu_worker *w,
+                                                   struct kl_gpu_op *const *op, int n))
+{
+    KL_TRY(kl_cuda_enter(w->context));
+    ncclResult_t rc = step(team, w, op, team->nranks);
+    kl_cuda_leave(w->context);
+    return rc;
+}
+
+/* Kernels that wait for each other: none of their streams waits for one of them. */
+static ncclResult_t run_together(struct kl_gpu_team *team, const struct kl_gpu_share *s,
+                                 const struct kl_gpu_mover *mover)
+{
+    for (int i = 0; i < team->nworkers; i++) KL_TRY(on_worker(team, &team->worker[i], s->op, kl_gpu_wait_for_all));
+    KL_TRY(mover->move_all(s));
+    for (int i = 0; i < team->nworkers; i++) {
+        team->works |= (uint64_t)1 << i;
+        KL_TRY(on_worker(team, &team->worker[i], s->op, kl_gpu_record_end));
+    }
+    return ncclSuccess;
+}
+
 static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 {
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
+    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, &s);
 
-    log_way(&s, kl_gpu_mover_of(team->mover, &s));
+    log_way(&s, mover);
     team->works = 0;
+    if (mover->move_all) return run_together(team, &s, mover);
     if (team->meets) KL_TRY(run_elsewhere(team, s, NULL, wait_for_own)); /* as above */
     KL_TRY(is_in_slices(&s) ? run_slices(team, s) : run_parts(team, s));
     return team->meets ? run_elsewhere(team, s, NULL, move_between_meetings) : ncclSuccess;

@@ -30,6 +30,7 @@ struct kl_gpu_far;
 struct kl_gpu_flags;
 struct kl_gpu_graphs;
 struct kl_gpu_relay;
+struct kl_gpu_schedules;
 
 /** A GPU, the stream on which it works for the team, and events of the ends of its last operations, used in turn. */
 struct kl_gpu_worker {
@@ -85,6 +86,7 @@ struct kl_gpu_team {
     struct kl_gpu_graphs *graphs;
     bool apart; /* the operation being submitted is in several graphs: graphs.h has its order */
     struct kl_gpu_flags *flags; /* NULL: kernels of the GPUs do not meet */
+    struct kl_gpu_schedules *schedules; /* NULL: they are not wanted, or cannot be used */
     int leader;                 /* the worker whose stream signals other processes */
     uint64_t capture;           /* of the last operation */
     uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
@@ -124,6 +126,8 @@ struct kl_gpu_setup {
     void *ctx;
     bool no_p2p;                           /* settings forbid P2P between some of the GPUs: all processes know that */
     const struct kl_device_config *config; /* alike in all processes */
+    const struct kl_connect *graph;        /* for schedules; outlives the last operation */
+    size_t chunk_bytes;                    /* of a chunk of a schedule, as on host devices */
 };
 
 /** The team of ranks at these places, held once; more than KL_JOB_RANKS ranks: ncclInvalidUsage. It tests P2P (peers.h). */
@@ -132,6 +136,12 @@ ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, co
 
 /** The communicator has failed: streams do not wait for other processes any longer. Any thread. */
 void kl_gpu_team_release(struct kl_gpu_team *team);
+
+/** Do kernels follow schedules? Then collectives come with a plan (kl_exec_choose). Constant. */
+static inline bool kl_gpu_team_has_schedules(const struct kl_gpu_team *team)
+{
+    return team->schedules;
+}
 
 void kl_gpu_team_ref(struct kl_gpu_team *team);
 

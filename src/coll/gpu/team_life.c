@@ -8,6 +8,7 @@
 #include "coll/gpu/names.h"
 #include "coll/gpu/peers.h"
 #include "coll/gpu/relay.h"
+#include "coll/gpu/schedules.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ static void free_worker(struct kl_gpu_worker *w)
 
 static void free_team(struct kl_gpu_team *team)
 {
+    kl_gpu_schedules_free(team->schedules, team->failed);
     kl_gpu_relay_free(team, team->failed);
     kl_gpu_flags_free(team, team->failed);
     kl_gpu_far_free(team, team->failed);
@@ -241,6 +243,7 @@ ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, co
     ncclResult_t rc = fill(team, place);
     if (!rc) rc = join_processes(team, place, setup);
     if (!rc) rc = join_gpus(team, setup);
+    if (!rc) rc = kl_gpu_schedules_create(team, setup, &team->schedules);
     note_use(team);
     if (!rc) {
         *out = team;
@@ -275,6 +278,7 @@ void kl_gpu_team_release(struct kl_gpu_team *team)
     if (team->relay) kl_gpu_relay_release(team->relay);
     kl_gpu_graphs_release(team);
     if (team->flags) kl_gpu_flags_release(team->flags);
+    if (team->schedules) kl_gpu_schedules_stop(team->schedules);
 }
 
 void kl_gpu_team_ref(struct kl_gpu_team *team)

@@ -30,6 +30,21 @@ struct kl_edges {
                                                                    * kl_edges_progress_receive */
 };
 
+/** A rank's place in the graph of a channel, and the ranks at its edges, by edge number; -1: there is none. */
+struct kl_neighbours {
+    struct kl_position position; /* its order is the caller's memory */
+    int nrecv, nsend;
+    int recv[KL_EDGES_MAX], send[KL_EDGES_MAX];
+};
+
+/** A question for the neighbours of `rank`, which may be any. */
+struct kl_neighbours_request {
+    const struct kl_connect *graph;
+    int rank, channel;
+    int steps;  /* capacity of an edge in chunks */
+    int *order; /* room for the order of a ring: nranks */
+};
+
 /** A channel's share of an operation, seen from one rank. It stays until the operation is done, or dropped: the op
  * refers to it. */
 struct kl_channel_work {
@@ -72,6 +87,9 @@ struct kl_algorithm {
     bool unsigned_data;          /* its data pass through a network that carries no signatures (signature.h) */
     size_t op_bytes;
     const struct kl_schedule *schedule[KL_FUNCS]; /* for the pipeline; NULL: the algorithm has an op of its own */
+
+    /** For an algorithm whose edges lead from rank to rank: find them. NULL: it is linked in another way. */
+    ncclResult_t (*find)(const struct kl_neighbours_request *request, struct kl_neighbours *neighbours);
 
     /** Fill in position and edges of a channel; the connectors are requested, not ready. */
     ncclResult_t (*link)(const struct kl_connect *graph, struct kl_connections *cs, int channel,

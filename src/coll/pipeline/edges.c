@@ -41,6 +41,27 @@ ncclResult_t kl_edges_send(struct kl_edges *edges, struct kl_connections *cs, in
     return ask_send(edges, cs, number, &edge);
 }
 
+ncclResult_t kl_edges_link(const struct kl_algorithm *a, const struct kl_connect *graph, struct kl_connections *cs,
+                           int channel, struct kl_edges *edges)
+{
+    struct kl_neighbours n;
+
+    edges->order = malloc((size_t)graph->ranks.nranks * sizeof *edges->order);
+    if (!edges->order) return KL_NOMEM("the order of an algorithm's ranks");
+    const struct kl_neighbours_request request = {.graph = graph,
+                                                  .rank = graph->rank,
+                                                  .channel = channel,
+                                                  .steps = kl_connections_steps(cs),
+                                                  .order = edges->order};
+    KL_TRY(a->find(&request, &n));
+    edges->position = n.position;
+    for (int i = 0; i < n.nrecv || i < n.nsend; i++) {
+        if (i < n.nrecv) KL_TRY(kl_edges_recv(edges, cs, channel, i, n.recv[i]));
+        if (i < n.nsend) KL_TRY(kl_edges_send(edges, cs, channel, i, n.send[i]));
+    }
+    return ncclSuccess;
+}
+
 ncclResult_t kl_edges_recv_scatter(struct kl_edges *edges, struct kl_connections *cs, int channel, int number, int peer)
 {
     const struct kl_edge edge = edge_of(KL_EDGE_SCATTER, channel, peer, false);

@@ -7,6 +7,10 @@
 
 #include <string.h>
 
+/** Request the edges of a channel to the neighbours that the algorithm's `find` names: in its `link`. */
+ncclResult_t kl_edges_link(const struct kl_algorithm *a, const struct kl_connect *graph, struct kl_connections *cs,
+                           int channel, struct kl_edges *edges);
+
 /** Edge `number` of a channel leads to, or comes from, `peer`; nothing for a negative one. */
 ncclResult_t kl_edges_recv(struct kl_edges *edges, struct kl_connections *cs, int channel, int number, int peer);
 ncclResult_t kl_edges_send(struct kl_edges *edges, struct kl_connections *cs, int channel, int number, int peer);

@@ -53,14 +53,6 @@ static size_t chunk_bytes(const struct kl_pipeline *op)
     return kl_func_info[op->share->func].rooted && chain && chain < step ? chain : step;
 }
 
-static int ring_index(const struct kl_position *p, int rank)
-{
-    int i = 0;
-
-    while (p->order[i] != rank) i++;
-    return (p->index + i) % p->nranks;
-}
-
 void kl_pipeline_start(const struct kl_algorithm *a, void *memory, struct kl_edges *edges,
                        const struct kl_channel_work *share)
 {
@@ -73,8 +65,7 @@ void kl_pipeline_start(const struct kl_algorithm *a, void *memory, struct kl_edg
     op->lines = share->proto != KL_PROTO_SIMPLE;
     op->begun = false;
     op->most = chunk_bytes(op) / share->elem_bytes;
-    if (kl_func_info[share->func].rooted)
-        op->position.root = op->position.order ? ring_index(&op->position, share->root) : share->root;
+    if (kl_func_info[share->func].rooted) op->position.root = kl_root_of(&op->position, share->root);
     for (int i = 0; i < op->schedule->lanes; i++) {
         op->lane[i].first = share->first;
         op->lane[i].hops = op->schedule->hops(&op->position, i);

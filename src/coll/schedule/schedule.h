@@ -92,6 +92,16 @@ static inline int kl_chunks_of(const struct kl_position *p)
     return p->nheads ? p->nheads : p->nranks;
 }
 
+/** A rank as the root of a position. */
+static inline int kl_root_of(const struct kl_position *p, int rank)
+{
+    int i = 0;
+
+    if (!p->order) return rank;
+    while (p->order[i] != rank) i++;
+    return (p->index + i) % p->nranks;
+}
+
 /** a modulo n for a >= -n, 0 <= result < n. */
 static inline int kl_wrap(int a, int n)
 {

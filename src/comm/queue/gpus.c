@@ -148,7 +148,9 @@ static ncclResult_t try_team(ncclComm_t comm, const struct kl_gpu_place *place)
                                  .own = shared->process,
                                  .share = share_more,
                                  .ctx = comm,
-                                 .config = &config};
+                                 .config = &config,
+                                 .graph = comm->connect,
+                                 .chunk_bytes = kl_connections_step_bytes(comm->connections)};
 
     kl_param_load(&kl_device_param_set, &config);
     KL_TRY(get_arena(comm));
@@ -225,6 +227,7 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
     kl_store_release(&comm->end_waits, release); /* pairs with kl_comm_fail */
     KL_TRY(kl_comm_fail_together(comm, join_team(comm)));
     if (g->team) kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
+    if (g->team && kl_gpu_team_has_schedules(g->team)) kl_exec_use_rows(comm->exec);
     return ncclSuccess;
 }
 
@@ -413,12 +416,20 @@ ncclResult_t kl_comm_issue_empty_on_gpus(ncclComm_t comm, struct kl_task *task)
     return kl_comm_record_empty(comm, task);
 }
 
+/* Does it need algorithm, protocol and channels? */
+static bool is_planned(ncclComm_t comm, const struct kl_task *t)
+{
+    const struct kl_comm_gpus *g = comm->gpus;
+
+    if (!t->count || kl_func_is_message(t->func)) return false;
+    return g->crossing || (t->func < KL_FUNCS && kl_gpu_team_has_schedules(g->team));
+}
+
 ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_queued *q = &comm->queued[comm->nqueued];
 
-    if (comm->gpus->crossing && q->task.count && !kl_func_is_message(q->task.func))
-        KL_TRY(kl_exec_choose(comm->exec, &q->task));
+    if (is_planned(comm, &q->task)) KL_TRY(kl_exec_choose(comm->exec, &q->task));
     comm->nqueued++;
     q->handle = stream;
     comm->queued_to_self |= kl_func_is_message(q->task.func) && q->task.peer == comm->rank;

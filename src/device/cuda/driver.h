@@ -130,6 +130,13 @@ enum {
     X(cuIpcCloseMemHandle, 4010, (uint64_t ptr))                                                                       \
     X(cuStreamWriteValue32, 11070, (kl_cu_stream stream, uint64_t at, uint32_t value, unsigned flags))                 \
     X(cuStreamWaitValue32, 11070, (kl_cu_stream stream, uint64_t at, uint32_t value, unsigned flags))                  \
+    X(cuMemsetD8Async, 3020, (uint64_t at, unsigned char value, size_t bytes, kl_cu_stream stream))                    \
+    X(cuEventQuery, 2000, (kl_cu_event event))                                                                         \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,                                                               \
+      (int *blocks, kl_cu_function function, int threads, size_t shared_bytes))                                        \
+    X(cuLaunchCooperativeKernel, 9000,                                                                                 \
+      (kl_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+       unsigned block_z, unsigned shared_bytes, kl_cu_stream stream, void **arguments))                                \
     X(cuMemcpyAsync, 4000, (uint64_t to, uint64_t from, size_t bytes, kl_cu_stream stream))                            \
     X(cuLibraryLoadData, 12000,                                                                                        \
       (kl_cu_library * library, const void *image, void *jit, void **jit_values, unsigned njit, void *options,         \

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * gpu_schedule_test.c - kernels that follow schedules (KOLO_CUDA_MOVER=schedule) give the bits of the engine of host
+ * devices with the same plan, algorithm, protocol and channels.
+ *
+ * Each job runs twice, in processes of this program: with KOLO_DEVICES=cuda and =host. They print a hash of every result,
+ * and the hashes are compared. GPUs say in their log that the operation went this way.
+ *
+ * gpu_schedule_test RANKS GPUS MODE DEVICES LOG: such a process.
+ */
+#include "comm/comm.h"
+
+#include "coll/gpu/team.h"
+#include "comm/handle.h"
+#include "device/cuda/context.h"
+#include "device/device.h"
+#include "device/host/redop.h"
+#include "include/kolo.h"
+#include "include/nccl.h"
+#include "tests/hang.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RANKS = 8, STEP = 4, LARGE = 90000, ARENA = LARGE * 4 + 4096 };
+
+/* ---- cases ---- */
+
+enum func { ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER, FUNCS };
+enum { PREMUL_HOST = ncclNumOps, PREMUL_DEVICE, BITS, OPS = BITS + KL_BITS_OPS };
+
+/* A communicator with these settings, and its functions. Small fifos: operations have several loops. */
+static const struct plan {
+    const char *algo, *proto, *fifo; /* NULL: not set */
+    unsigned funcs;
+    bool exact; /* only operations whose bits do not depend on the order: hosts may take another algorithm */
+    bool large;
+} plans[] = {
+    {.algo = "Ring", .proto = "Simple", .fifo = "16384", .funcs = (1u << FUNCS) - 1},
+    {.algo = "Ring", .proto = "LL", .fifo = "16384", .funcs = (1u << FUNCS) - 1},
+    {.algo = "Tree", .proto = "Simple", .fifo = "16384", .funcs = 1u << ALL_REDUCE},
+    {.algo = "Tree", .proto = "LL", .fifo = "16384", .funcs = 1u << ALL_REDUCE},
+    {.algo = "PAT", .proto = "Simple", .fifo = "16384", .funcs = 1u << REDUCE_SCATTER | 1u << ALL_GATHER},
+    {.algo = "Ring", .proto = "Simple", .funcs = 1u << ALL_REDUCE, .large = true},
+    {.funcs = (1u << FUNCS) - 1, .exact = true},
+};
+enum { PLANS = sizeof plans / sizeof plans[0] };
+
+struct tcase {
+    enum func func;
+    ncclDataType_t type;
+    int op;
+    size_t count, offset; /* elements; bytes of the buffers from 256-byte alignment */
+    bool in_place;
+    int root;
+    unsigned seed;
+};
+
+static bool reduces(enum func f)
+{
+    return f <= REDUCE_SCATTER;
+}
+
+static bool is_exact(const struct tcase *c)
+{
+    return !reduces(c->func) || (c->type < ncclFloat16 && c->op < PREMUL_HOST);
+}
+
+static bool exists(const struct plan *p, const struct tcase *c)
+{
+    if (!(p->funcs >> c->func & 1) || (p->exact && !is_exact(c))) return false;
+    if (p->large) return c->op == ncclSum && (c->type == ncclFloat32 || c->type == ncclInt8);
+    if (!reduces(c->func)) return c->op == 0 && c->type % 3 == 0;
+    return c->op < BITS || c->type < ncclFloat16;
+}
+
+enum { CASES = FUNCS * ncclNumTypes * OPS };
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15u;
+    return x ^ x >> 29;
+}
+
+static struct tcase case_of(const struct plan *p, unsigned i, int nranks)
+{
+    static const size_t counts[] = {1021, 1, 64, 7, 5003, 2048};
+    struct tcase c = {.func = (enum func)(i % FUNCS),
+                      .type = (ncclDataType_t)(i / FUNCS % ncclNumTypes),
+                      .op = (int)(i / FUNCS / ncclNumTypes),
+                      .seed = i};
+    const size_t size = kl_type_bytes(c.type);
+
+    c.count = p->large ? LARGE : counts[mix(i) % 6];
+    c.offset = i % 4 < 2 ? 0 : i % 4 == 2 ? size : 1;
+    c.in_place = i / 7 % 2;
+    c.root = (int)(i % (unsigned)nranks);
+    if (c.func == REDUCE_SCATTER || c.func == ALL_GATHER)
+        while (c.count * size * (size_t)nranks + 1024 > ARENA) c.count /= 2;
+    return c;
+}
+
+static size_t send_elements(const struct tcase *c, int n)
+{
+    return c->func == REDUCE_SCATTER ? c->count * (size_t)n : c->count;
+}
+
+static size_t recv_elements(const struct tcase *c, int n)
+{
+    return c->func == ALL_GATHER ? c->count * (size_t)n : c->count;
+}
+
+static void fill(unsigned char *to, size_t bytes, unsigned seed, int rank)
+{
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (unsigned char)(mix(seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 13);
+}
+
+static void scalar_of(const struct tcase *c, int rank, unsigned char scalar[8])
+{
+    fill(scalar, 8, c->seed + 5, rank);
+    if (c->type == ncclFloat32) memcpy(scalar, &(float){0.75f + (float)rank}, 4);
+    if (c->type == ncclFloat64) memcpy(scalar, &(double){0.1 + rank}, 8);
+    if (c->type == ncclFloat16) memcpy(scalar, &(uint16_t){0x3800 + (uint16_t)rank}, 2);
+    if (c->type == ncclBfloat16) memcpy(scalar, &(uint16_t){0x3f00 + (uint16_t)rank}, 2);
+}
+
+/* ---- devices of both kinds ---- */
+
+static const struct kl_cuda_driver *cu; /* NULL: host devices */
+
+struct job;
+
+struct rank {
+    struct job *job;
+    int rank, device;
+    const struct kl_cuda_context *context;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    unsigned char *send, *recv, *scalar; /* of the device */
+    unsigned char data[ARENA], factor[8];
+    uint64_t hash[CASES];
+    pthread_t thread;
+};
+
+struct job {
+    int n, gpus, mode; /* mode / 2, of STEP: its share of the cases; mode % 2: ranks are threads, not one */
+    const struct plan *plan;
+    ncclUniqueId id;
+    struct rank rank[RANKS];
+};
+
+static void enter(const struct rank *r)
+{
+    if (cu)
+        assert_int_equal(kl_cuda_enter(r->context), ncclSuccess);
+    else
+        assert_int_equal(koloSetDevice(r->device), ncclSuccess);
+}
+
+static void leave(const struct rank *r)
+{
+    if (cu) kl_cuda_leave(r->context);
+}
+
+static void *allocate(size_t bytes)
+{
+    void *ptr = NULL;
+
+    assert_int_equal(ncclMemAlloc(&ptr, bytes), ncclSuccess);
+    return ptr;
+}
+
+static void copy(struct rank *r, void *to, const void *from, size_t bytes)
+{
+    if (cu)
+        assert_int_equal(cu->cuMemcpyAsync((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes, r->stream), 0);
+    else
+        assert_int_equal(koloMemcpyAsync(to, from, bytes, r->stream), ncclSuccess);
+}
+
+static void synchronize(struct rank *r)
+{
+    if (cu)
+        assert_int_equal(cu->cuStreamSynchronize(r->stream), 0);
+    else
+        assert_int_equal(koloStreamSynchronize(r->stream), ncclSuccess);
+}
+
+static void start_rank(struct rank *r)
+{
+    kl_cu_stream stream;
+
+    if (cu) assert_int_equal(kl_cuda_context_of(r->device, NULL, 0, &r->context), ncclSuccess);
+    enter(r);
+    r->send = allocate(ARENA);
+    r->recv = allocate(ARENA);
+    r->scalar = allocate(64);
+    if (cu) {
+        assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
+        r->stream = stream;
+    } else {
+        assert_int_equal(koloStreamCreate(&r->stream, 0), ncclSuccess);
+    }
+    leave(r);
+}
+
+static void end_rank(struct rank *r)
+{
+    enter(r);
+    assert_int_equal(ncclMemFree(r->send), ncclSuccess);
+    assert_int_equal(ncclMemFree(r->recv), ncclSuccess);
+    assert_int_equal(ncclMemFree(r->scalar), ncclSuccess);
+    if (cu)
+        assert_int_equal(cu->cuStreamDestroy(r->stream), 0);
+    else
+        assert_int_equal(koloStreamDestroy(r->stream), ncclSuccess);
+    leave(r);
+}
+
+/* ---- one operation of a rank ---- */
+
+static unsigned char *send_of(const struct rank *r, const struct tcase *c)
+{
+    const size_t behind = c->count * (size_t)r->rank * kl_type_bytes(c->type);
+
+    if (c->in_place && c->func == ALL_GATHER) return r->recv + c->offset + behind;
+    return r->send + c->offset;
+}
+
+static unsigned char *recv_of(const struct rank *r, const struct tcase *c)
+{
+    const size_t behind = c->count * (size_t)r->rank * kl_type_bytes(c->type);
+
+    if (!c->in_place || c->func == ALL_GATHER) return r->recv + c->offset;
+    return r->send + c->offset + (c->func == REDUCE_SCATTER ? behind : 0);
+}
+
+static void prepare(struct rank *r, const struct tcase *c)
+{
+    enter(r);
+    synchronize(r); /* of a reduce, ranks other than the root have not waited for the end */
+    memset(r->data, 0xa5, ARENA);
+    copy(r, r->recv, r->data, ARENA);
+    copy(r, r->send, r->data, ARENA);
+    synchronize(r);
+    fill(r->data, send_elements(c, r->job->n) * kl_type_bytes(c->type), c->seed, r->rank);
+    copy(r, send_of(r, c), r->data, send_elements(c, r->job->n) * kl_type_bytes(c->type));
+    scalar_of(c, r->rank, r->factor);
+    copy(r, r->scalar, r->factor, 8);
+    leave(r);
+}
+
+static ncclRedOp_t op_of(struct rank *r, const struct tcase *c)
+{
+    ncclRedOp_t op = (ncclRedOp_t)c->op;
+
+    if (c->op >= BITS) return (ncclRedOp_t)(koloBitAnd + c->op - BITS);
+    if (c->op == PREMUL_HOST)
+        assert_int_equal(ncclRedOpCreatePreMulSum(&op, r->factor, c->type, ncclScalarHostImmediate, r->comm),
+                         ncclSuccess);
+    if (c->op == PREMUL_DEVICE)
+        assert_int_equal(ncclRedOpCreatePreMulSum(&op, r->scalar, c->type, ncclScalarDevice, r->comm), ncclSuccess);
+    return op;
+}
+
+static ncclResult_t call(struct rank *r, const struct tcase *c, ncclRedOp_t op)
+{
+    const void *send = send_of(r, c);
+    void *recv = recv_of(r, c);
+
+    switch (c->func) {
+    case ALL_REDUCE:
+        return ncclAllReduce(send, recv, c->count, c->type, op, r->comm, r->stream);
+    case REDUCE:
+        return ncclReduce(send, recv, c->count, c->type, op, c->root, r->comm, r->stream);
+    case REDUCE_SCATTER:
+        return ncclReduceScatter(send, recv, c->count, c->type, op, r->comm, r->stream);
+    case BROADCAST:
+        return ncclBroadcast(send, recv, c->count, c->type, c->root, r->comm, r->stream);
+    default:
+        return ncclAllGather(send, recv, c->count, c->type, r->comm, r->stream);
+    }
+}
+
+static void issue(struct rank *r, const struct tcase *c)
+{
+    enter(r);
+    const ncclRedOp_t op = op_of(r, c);
+    const ncclResult_t rc = call(r, c, op);
+    if (rc) fail_msg("function %d of rank %d: %s", (int)c->func, r->rank, ncclGetLastError(r->comm));
+    if (c->op == PREMUL_HOST || c->op == PREMUL_DEVICE) assert_int_equal(ncclRedOpDestroy(op, r->comm), ncclSuccess);
+    leave(r);
+}
+
+/* Of the result, and of the bytes around it, but for what ranks other than the root are left with after a reduce. */
+static uint64_t hash_of(struct rank *r, const struct tcase *c)
+{
+    const size_t bytes = recv_elements(c, r->job->n) * kl_type_bytes(c->type);
+    uint64_t hash = 14695981039346656037u;
+
+    if (c->func == REDUCE && c->root != r->rank) return 0;
+    enter(r);
+    copy(r, r->data, recv_of(r, c), bytes + (c->in_place ? 0 : 64));
+    synchronize(r);
+    leave(r);
+    for (size_t i = 0; i < bytes + (c->in_place ? 0 : 64); i++) hash = (hash ^ r->data[i]) * 1099511628211u;
+    return hash;
+}
+
+/* ---- jobs ---- */
+
+static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
+{
+    for (; *i < CASES; (*i)++) {
+        if (mix(*i) % STEP != (unsigned)j->mode / 2 % STEP && !j->plan->large) continue;
+        *c = case_of(j->plan, *i, j->n);
+        if (exists(j->plan, c)) return true;
+    }
+    return false;
+}
+
+static void join(struct rank *r)
+{
+    enter(r);
+    if (ncclCommInitRank(&r->comm, r->job->n, r->job->id, r->rank))
+        fail_msg("rank %d: %s", r->rank, ncclGetLastError(NULL));
+    leave(r);
+}
+
+static void part(struct rank *r)
+{
+    enter(r);
+    assert_int_equal(ncclCommFinalize(r->comm), ncclSuccess);
+    assert_int_equal(ncclCommDestroy(r->comm), ncclSuccess);
+    leave(r);
+}
+
+static void *run_thread(void *arg)
+{
+    struct rank *r = arg;
+    struct tcase c;
+
+    join(r);
+    for (unsigned i = 0; next_case(r->job, &i, &c); i++) {
+        prepare(r, &c);
+        issue(r, &c);
+        r->hash[i] = hash_of(r, &c);
+    }
+    part(r);
+    return NULL;
+}
+
+static void run_threads(struct job *j)
+{
+    for (int r = 0; r < j->n; r++)
+        assert_int_equal(pthread_create(&j->rank[r].thread, NULL, run_thread, &j->rank[r]), 0);
+    for (int r = 0; r < j->n; r++) pthread_join(j->rank[r].thread, NULL);
+}
+
+static void run_one_thread(struct job *j)
+{
+    struct tcase c;
+
+    ncclGroupStart();
+    for (int r = 0; r < j->n; r++) join(&j->rank[r]);
+    if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
+    for (unsigned i = 0; next_case(j, &i, &c); i++) {
+        for (int r = 0; r < j->n; r++) prepare(&j->rank[r], &c);
+        ncclGroupStart();
+        for (int r = 0; r < j->n; r++) issue(&j->rank[r], &c);
+        if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
+        for (int r = 0; r < j->n; r++) j->rank[r].hash[i] = hash_of(&j->rank[r], &c);
+    }
+    for (int r = 0; r < j->n; r++) part(&j->rank[r]);
+}
+
+static void set(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static void print_hashes(const struct job *j, int plan)
+{
+    struct tcase c;
+
+    for (unsigned i = 0; next_case(j, &i, &c); i++) {
+        printf("hash plan %d func %d type %s op %d count %zu offset %zu place %d root %d:", plan, (int)c.func,
+               kl_type_name(c.type), c.op, c.count, c.offset, c.in_place, c.root);
+        for (int r = 0; r < j->n; r++) printf(" %016llx", (unsigned long long)j->rank[r].hash[i]);
+        printf("\n");
+    }
+}
+
+static struct job *job;
+
+static void ranks(void **state)
+{
+    struct job *j = job;
+
+    (void)state;
+    for (int r = 0; r < j->n; r++) {
+        j->rank[r].job = j;
+        j->rank[r].rank = r;
+        j->rank[r].device = r % j->gpus;
+        start_rank(&j->rank[r]);
+    }
+    for (int p = 0; p < PLANS; p++) {
+        j->plan = &plans[p];
+        set("NCCL_ALGO", j->plan->algo);
+        set("NCCL_PROTO", j->plan->proto);
+        set("NCCL_BUFFSIZE", j->plan->fifo);
+        assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
+        if (j->mode % 2)
+            run_threads(j);
+        else
+            run_one_thread(j);
+        print_hashes(j, p);
+    }
+    for (int r = 0; r < j->n; r++) end_rank(&j->rank[r]);
+}
+
+/* ---- the comparison ---- */
+
+static FILE *start(int n, int gpus, int mode, const char *devices, const char *log)
+{
+    char program[512], command[1024];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+
+    assert_true(length > 0);
+    program[length] = '\0';
+    snprintf(command, sizeof command, "exec '%s' %d %d %d %s %s", program, n, gpus, mode, devices, log);
+    return popen(command, "r");
+}
+
+static bool next_hash(FILE *from, char *line, size_t size)
+{
+    while (fgets(line, (int)size, from))
+        if (!strncmp(line, "hash ", 5)) return true;
+    return false;
+}
+
+/* Operations that kernels did, of those in the log. */
+static unsigned long count_in(const char *log)
+{
+    FILE *from = fopen(log, "r");
+    unsigned long found = 0;
+    char line[1024];
+
+    while (from && fgets(line, sizeof line, from)) found += strstr(line, " GPUs, blocks of ") != NULL;
+    if (from) fclose(from);
+    unlink(log);
+    return found;
+}
+
+static unsigned long compare(int n, int gpus, int mode)
+{
+    char log[] = "/tmp/gpu_schedule_XXXXXX", gpu[1024], host[1024];
+    const int fd = mkstemp(log);
+    unsigned long compared = 0;
+
+    assert_true(fd >= 0);
+    close(fd);
+    FILE *on_gpus = start(n, gpus, mode, "cuda", log), *on_hosts = start(n, gpus, mode, "host", "/dev/null");
+    assert_non_null(on_gpus);
+    assert_non_null(on_hosts);
+    while (next_hash(on_gpus, gpu, sizeof gpu) && next_hash(on_hosts, host, sizeof host)) {
+        if (strcmp(gpu, host) != 0) fail_msg("%d ranks on %d GPUs:\n  %s  but on hosts\n  %s", n, gpus, gpu, host);
+        compared++;
+    }
+    assert_false(next_hash(on_hosts, host, sizeof host));
+    assert_int_equal(pclose(on_gpus), 0);
+    assert_int_equal(pclose(on_hosts), 0);
+    assert_int_equal(count_in(log), compared);
+    return compared;
+}
+
+static void bits_are_those_of_the_engine(void **state)
+{
+    static const int sizes[] = {2, 3, 4, 8};
+    const char *most = getenv("GPU_TEST_RANKS");
+    unsigned long compared = 0;
+    int turn = 0;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        for (int g = 0; g < 3; g++) {
+            const int n = sizes[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
+            if (gpus > cu->devices || (g == 2 && n == 2) || (most && n > (int)strtol(most, NULL, 10))) continue;
+            compared += compare(n, gpus, turn++);
+        }
+    printf("%lu operations by schedules, bits as on host devices\n", compared);
+    assert_true(compared > 0);
+}
+
+/* ---- aborts ---- */
+
+static void start_pair(struct job *j)
+{
+    j->n = 2;
+    for (int r = 0; r < 2; r++) {
+        j->rank[r].job = j;
+        j->rank[r].rank = j->rank[r].device = r;
+        start_rank(&j->rank[r]);
+    }
+    assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
+    ncclGroupStart();
+    for (int r = 0; r < 2; r++) join(&j->rank[r]);
+    assert_int_equal(ncclGroupEnd(), ncclSuccess);
+}
+
+static const struct kl_gpu_team *team_of(const struct rank *r)
+{
+    ncclComm_t comm = kl_handle_try(r->comm);
+    const struct kl_gpu_team *team = comm->shared->team;
+
+    kl_handle_leave(comm);
+    return team;
+}
+
+/* The stream waits until the CPU has written to the word. */
+static void hold(const struct rank *r, kl_cu_stream stream, _Atomic uint32_t *word)
+{
+    uint64_t at;
+
+    kl_store_relaxed(word, 0);
+    enter(r);
+    assert_int_equal(cu->cuMemHostRegister((void *)word, 4096, KL_CU_HOST_PORTABLE_MAPPED), 0);
+    assert_int_equal(cu->cuMemHostGetDevicePointer(&at, (void *)word, 0), 0);
+    assert_int_equal(cu->cuStreamWaitValue32(stream, at, 1, KL_CU_WAIT_AT_LEAST), 0);
+    leave(r);
+}
+
+static void reduce_both(struct job *j)
+{
+    ncclGroupStart();
+    for (int r = 0; r < 2; r++)
+        assert_int_equal(ncclAllReduce(j->rank[r].send, j->rank[r].recv, 100, ncclFloat, ncclSum, j->rank[r].comm,
+                                       j->rank[r].stream),
+                         ncclSuccess);
+    assert_int_equal(ncclGroupEnd(), ncclSuccess);
+}
+
+/* Rank 1's kernel does not begin, so rank 0's waits for it until the abort. */
+static void an_abort_ends_kernels_that_wait(void **state)
+{
+    struct job *j = calloc(1, sizeof *j);
+    _Atomic uint32_t *word = aligned_alloc(4096, 4096);
+
+    (void)state;
+    assert_non_null(j);
+    assert_non_null(word);
+    if (cu->devices < 2) skip();
+    start_pair(j);
+    kl_cu_stream waiting = team_of(&j->rank[0])->worker[0].stream;
+    hold(&j->rank[1], team_of(&j->rank[0])->worker[1].stream, word);
+    reduce_both(j);
+    enter(&j->rank[0]);
+    assert_int_equal(cu->cuStreamQuery(waiting), KL_CU_NOT_READY);
+    assert_int_equal(ncclCommAbort(j->rank[0].comm), ncclSuccess);
+    assert_int_equal(cu->cuStreamSynchronize(waiting), 0); /* the other rank keeps the team */
+    leave(&j->rank[0]);
+    kl_store_release(word, 1);
+    assert_int_equal(ncclCommAbort(j->rank[1].comm), ncclSuccess);
+    for (int r = 0; r < 2; r++) {
+        enter(&j->rank[r]);
+        synchronize(&j->rank[r]);
+        leave(&j->rank[r]);
+    }
+    enter(&j->rank[1]);
+    assert_int_equal(cu->cuMemHostUnregister((void *)word), 0);
+    leave(&j->rank[1]);
+    for (int r = 0; r < 2; r++) end_rank(&j->rank[r]);
+    free((void *)word);
+    free(j);
+}
+
+/* ---- main ---- */
+
+static int setup(const char *devices)
+{
+    const struct kl_device_kind *kind;
+
+    setenv("KOLO_DEVICES", devices, 1);
+    if (!strcmp(devices, "host")) return 0;
+    setenv("KOLO_CUDA_MOVER", "schedule", 1);
+    if (!kl_cuda_driver(&cu) && !kl_devices(&kind)) return kind == &kl_cuda_devices ? 0 : 1;
+    printf("skipped: %s\n", kl_error_text());
+    return 77;
+}
+
+static int be_ranks(char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ranks)};
+
+    setenv("NCCL_PAT_ENABLE", "1", 1); /* else not for several ranks of a node */
+    setenv("NCCL_DEBUG", "INFO", 1);
+    setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
+    setenv("NCCL_DEBUG_FILE", argv[5], 1);
+    if (setup(argv[4])) return 1;
+    job = calloc(1, sizeof *job);
+    if (!job) return 1;
+    job->n = (int)strtol(argv[1], NULL, 10);
+    job->gpus = (int)strtol(argv[2], NULL, 10);
+    job->mode = (int)strtol(argv[3], NULL, 10);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_abort_ends_kernels_that_wait),
+        cmocka_unit_test(bits_are_those_of_the_engine),
+    };
+
+    alarm(kolo_test_hang_s());
+    if (argc == 6) return be_ranks(argv);
+    const int rc = setup("cuda");
+    return rc ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+}
