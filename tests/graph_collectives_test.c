@@ -73,23 +73,32 @@ static void capture_all_in_one(struct ranks *all, bool grouped)
     ok(koloEventDestroy(e));
 }
 
-static void one_graph_has_all_ranks(void **state)
+static void replay_all_in_one(bool grouped)
 {
     static struct ranks all;
 
-    (void)state;
-    for (int grouped = 0; grouped < 2; grouped++) {
-        make_ranks(&all, RANKS);
-        capture_all_in_one(&all, grouped);
-        for (int n = 1; n <= 30; n++) {
-            fill(&all, n);
-            ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
-            ok(koloStreamSynchronize(all.stream[n % RANKS]));
-            for (int r = 0; r < RANKS; r++)
-                for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][r][i], sum(&all, n, i));
-        }
-        free_ranks(&all);
+    make_ranks(&all, RANKS);
+    capture_all_in_one(&all, grouped);
+    for (int n = 1; n <= 30; n++) {
+        fill(&all, n);
+        ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
+        ok(koloStreamSynchronize(all.stream[n % RANKS]));
+        for (int r = 0; r < RANKS; r++)
+            for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][r][i], sum(&all, n, i));
     }
+    free_ranks(&all);
+}
+
+static void one_graph_has_all_ranks(void **state)
+{
+    (void)state;
+    replay_all_in_one(true);
+}
+
+static void one_graph_has_all_ranks_without_a_group(void **state)
+{
+    (void)state;
+    replay_all_in_one(false);
 }
 
 /* A group with operations of one communicator on two streams: it begins when both are there, and both go on after
@@ -277,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_replays_its_collectives),
         cmocka_unit_test(one_graph_has_all_ranks),
+        cmocka_unit_test(one_graph_has_all_ranks_without_a_group),
         cmocka_unit_test(a_group_joins_streams),
         cmocka_unit_test(a_graph_keeps_the_operator_that_it_was_captured_with),
         cmocka_unit_test(a_graph_outlives_its_communicator),

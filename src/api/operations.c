@@ -91,7 +91,7 @@ static ncclResult_t issue_within(ncclComm_t comm, const struct kl_op_args *args,
                                  cudaStream_t stream, const char *function)
 {
     KL_TRY(check_limits(comm, &config->limits, function));
-    KL_TRY(kl_call_config_record(config, stream, function));
+    KL_TRY(kl_call_config_record(config, comm, stream, function));
     kl_exec_limit(comm->exec, &config->limits);
     ncclResult_t rc = issue_apart(comm, args, stream, function);
     kl_exec_limit(comm->exec, NULL);
