@@ -296,6 +296,7 @@ static void a_group_over_two_streams_joins_them(void **state)
     (void)state;
     for (int r = 0; r < RANKS; r++) {
         x[r] = r;
+        ok(koloSetDevice(r));
         for (int k = 0; k < 2; k++) ok(koloStreamCreate(&s[r][k], KOLO_STREAM_DEFAULT));
     }
     ok(ncclGroupStart());

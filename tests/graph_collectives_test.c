@@ -57,20 +57,24 @@ static void each_rank_replays_its_collectives(void **state)
 /* All ranks in one graph: streams joined by events, operations in one group. */
 static void capture_all_in_one(struct ranks *all, bool grouped)
 {
-    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    koloEvent_t e[RANKS]; /* each is recorded on a stream of its device */
 
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        e[r] = make_event(KOLO_EVENT_DEFAULT);
+    }
     ok(koloStreamBeginCapture(all->stream[0], koloCaptureModeGlobal));
-    ok(koloEventRecord(e, all->stream[0]));
-    for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e, 0));
+    ok(koloEventRecord(e[0], all->stream[0]));
+    for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e[0], 0));
     if (grouped) ok(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) all_reduce(all, r, 0);
     if (grouped) ok(ncclGroupEnd());
     for (int r = 1; r < RANKS; r++) {
-        ok(koloEventRecord(e, all->stream[r]));
-        ok(koloStreamWaitEvent(all->stream[0], e, 0));
+        ok(koloEventRecord(e[r], all->stream[r]));
+        ok(koloStreamWaitEvent(all->stream[0], e[r], 0));
     }
     all->exec[0] = end(all->stream[0]);
-    ok(koloEventDestroy(e));
+    for (int r = 0; r < RANKS; r++) ok(koloEventDestroy(e[r]));
 }
 
 static void replay_all_in_one(bool grouped)
