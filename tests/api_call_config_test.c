@@ -301,7 +301,10 @@ static void the_event_is_recorded_where_the_operation_begins(void **state)
     ok(koloSetDevice(0));
     ok(koloStreamCreate(&stream, KOLO_STREAM_DEFAULT));
     ok(koloStreamLaunch(stream, wait_for_go, NULL));
-    for (int r = 0; r < RANKS; r++) ok(koloEventCreateWithFlags(&event[r], KOLO_EVENT_DISABLE_TIMING));
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        ok(koloEventCreateWithFlags(&event[r], KOLO_EVENT_DISABLE_TIMING));
+    }
     ok(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) {
         c.launchCompletionEvent = (cudaEvent_t)(void *)event[r];

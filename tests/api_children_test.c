@@ -298,7 +298,10 @@ static void *reduce_in_one_group(void *arg)
     struct twice *t = arg;
     static const int one = 1;
     koloStream_t stream;
+    int device;
 
+    ok(ncclCommCuDevice(t->first, &device));
+    ok(koloSetDevice(device));
     ok(koloStreamCreate(&stream, KOLO_STREAM_DEFAULT));
     ok(ncclGroupStart());
     ok(ncclAllReduce(&one, &t->sum[0], 1, ncclInt, ncclSum, t->first, stream));

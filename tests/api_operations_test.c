@@ -196,10 +196,12 @@ CALL(copy, koloMemcpyAsync(out, in, type == ncclInt8 ? n : SIZE_MAX, NULL))
 CALL(fill, koloMemsetAsync(out, 0, type == ncclInt8 ? n : SIZE_MAX, NULL))
 CALL(enlist, ncclCommRegister(c, in, type == ncclInt8 ? n : SIZE_MAX, &(void *){NULL}))
 
-static const struct {
+struct counted {
     const char *function, *argument;
     call_of_count call;
-} counted[] = {
+};
+
+static const struct counted counted[] = {
     {"ncclAllReduce", "count", call_all_reduce},
     {"ncclReduce", "count", call_reduce},
     {"ncclReduce", "count", call_reduce_elsewhere},
@@ -220,17 +222,17 @@ static const struct {
     {"koloAllToAllV", "count 0", call_all_to_all_v},
     {"koloAllToAllV", "place 4", call_all_to_all_v_place},
     {"koloReduceScatterV", "count 0", call_reduce_scatter_v},
-    {"koloMemcpyAsync", "bytes", call_copy},
-    {"koloMemsetAsync", "bytes", call_fill},
     {"ncclCommRegister", "size", call_enlist},
 };
+static const struct counted copies[] = {
+    {"koloMemcpyAsync", "bytes", call_copy},
+    {"koloMemsetAsync", "bytes", call_fill},
+};
 
-static void counts_beyond_the_address_space_are_refused(void **state)
+static void expect_counts_refused(const struct counted *c)
 {
     char expected[64];
 
-    (void)state;
-    FOR_EACH_CASE(c, counted)
     for (int bits = 47; bits <= 64; bits++)
         for (int less = 0; less < 2; less++)
             for (int wide = 0; wide < 2; wide++) {
@@ -239,7 +241,20 @@ static void counts_beyond_the_address_space_are_refused(void **state)
                 snprintf(expected, sizeof expected, "%s: %s is ", c->function, c->argument);
                 expect_refused(c->call(count, wide ? ncclInt64 : ncclInt8, comms[0]), ncclInvalidArgument, expected);
             }
+}
+
+static void counts_beyond_the_address_space_are_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, counted) expect_counts_refused(c);
     synchronize_all(); /* nothing was queued */
+}
+
+static void copies_beyond_the_address_space_are_refused(void **state)
+{
+    (void)state;
+    FOR_EACH_CASE(c, copies) expect_counts_refused(c);
+    synchronize_all();
 }
 
 /* ---- parts of different sizes ---- */
@@ -585,6 +600,7 @@ int main(void)
         cmocka_unit_test(nothing_is_done_with_nothing),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(counts_beyond_the_address_space_are_refused),
+        cmocka_unit_test(copies_beyond_the_address_space_are_refused),
         cmocka_unit_test(parts_may_differ),
         cmocka_unit_test(all_pairs_exchange_different_data),
         cmocka_unit_test(a_barrier_waits_for_everybody),

@@ -27,7 +27,6 @@ static const struct place places[] = {
     {.name = "in place", .depth = 1, .times = 1, .in_place = true},
     {.name = "in place, twice, nested", .depth = 2, .times = 2, .in_place = true},
     {.name = "own streams", .depth = 1, .times = 1, .streams = 1},
-    {.name = "one stream", .depth = 1, .times = 1, .streams = 2},
     {.name = "the thread's streams", .depth = 1, .times = 1, .streams = 3},
     {.name = "capture", .depth = 1, .times = 1, .captures = true, .streams = 1},
     {.name = "capture, in place, twice", .depth = 1, .times = 2, .in_place = true, .captures = true, .streams = 1},
@@ -39,6 +38,8 @@ static const struct place places[] = {
      .background = true,
      .streams = 1},
 };
+
+static const struct place one_stream = {.name = "one stream", .depth = 1, .times = 1, .streams = 2};
 
 static koloStream_t stream[RANKS];
 
@@ -206,6 +207,7 @@ static void begin_capture(void)
 {
     koloEvent_t fork;
 
+    ok(koloSetDevice(0));
     ok(koloEventCreate(&fork));
     ok(koloStreamBeginCapture(stream[0], koloCaptureModeRelaxed));
     ok(koloEventRecord(fork, stream[0]));
@@ -219,12 +221,13 @@ static void end_capture_and_launch(void)
     koloGraph_t graph;
     koloEvent_t join;
 
-    ok(koloEventCreate(&join));
     for (int r = 1; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        ok(koloEventCreate(&join));
         ok(koloEventRecord(join, stream[r]));
         ok(koloStreamWaitEvent(stream[0], join, 0));
+        ok(koloEventDestroy(join));
     }
-    ok(koloEventDestroy(join));
     ok(koloStreamEndCapture(stream[0], &graph));
     ok(koloGraphInstantiate(&exec, graph));
     ok(koloGraphLaunch(exec, stream[0]));
@@ -299,6 +302,23 @@ static void make_streams(void)
     }
 }
 
+static int run_all(const struct place *p)
+{
+    for (int which = 0; which < OPERATIONS; which++)
+        for (int configured = 0; configured < 2; configured++) run(which, p, configured);
+    return 2 * OPERATIONS;
+}
+
+static void every_operation_on_one_stream(void **state)
+{
+    (void)state;
+    make_streams();
+    make_comms(true);
+    (void)run_all(&one_stream);
+    finish_comms(true);
+    for (int r = 0; r < RANKS; r++) ok(koloStreamDestroy(stream[r]));
+}
+
 static void every_operation_in_every_place(void **state)
 {
     int tried = 0;
@@ -309,9 +329,7 @@ static void every_operation_in_every_place(void **state)
         make_comms(!background);
         FOR_EACH_CASE(p, places)
         {
-            if (p->background != background) continue;
-            for (int which = 0; which < OPERATIONS; which++)
-                for (int configured = 0; configured < 2; configured++, tried++) run(which, p, configured);
+            if (p->background == background) tried += run_all(p);
         }
         finish_comms(!background);
     }
@@ -427,6 +445,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_in_every_place),
+        cmocka_unit_test(every_operation_on_one_stream),
         cmocka_unit_test(calls_that_take_long_are_queued),
     };
 

@@ -37,8 +37,6 @@ static void wrong_arguments_are_refused_in_words(void **state)
     expect_refused(ncclReduce(a, b, 4, ncclFloat, ncclSum, -1, c, NULL), ncclInvalidArgument, "root -1");
     expect_refused(ncclSend(a, 4, ncclFloat, RANKS, c, NULL), ncclInvalidArgument, "peer 4");
     expect_refused(ncclSend(a, 4, ncclFloat, 0, c, NULL), ncclInvalidUsage, "same group");
-    expect_refused(ncclAllReduce(a, b, 4, ncclFloat, ncclSum, c, (cudaStream_t)(void *)a), ncclInvalidArgument,
-                   "not a host stream");
     expect_refused(ncclCommInitRank(&none, 2, id, 2), ncclInvalidArgument, "rank 2 of 2");
     expect_refused(ncclCommInitRank(&none, 0, id, 0), ncclInvalidArgument, "0 ranks");
     expect_refused(ncclCommInitRank(NULL, 2, id, 0), ncclInvalidArgument, "NULL");
@@ -48,9 +46,18 @@ static void wrong_arguments_are_refused_in_words(void **state)
     expect_refused(ncclGetVersion(NULL), ncclInvalidArgument, "NULL");
     expect_refused(ncclGetUniqueId(NULL), ncclInvalidArgument, "NULL");
     expect_refused(ncclGroupEnd(), ncclInvalidUsage, "without ncclGroupStart");
-    expect_refused(koloSetDevice(1 << 20), ncclInvalidArgument, "KOLO_HOST_DEVICES");
     expect_refused(koloInitFromEnv(NULL), ncclInvalidArgument, "NULL");
     assert_string_equal(ncclGetErrorString((ncclResult_t)99), "unknown result code");
+}
+
+static void streams_and_devices_are_checked(void **state)
+{
+    float a[4] = {0}, b[4];
+
+    (void)state;
+    expect_refused(ncclAllReduce(a, b, 4, ncclFloat, ncclSum, comms[0], (cudaStream_t)(void *)a), ncclInvalidArgument,
+                   "not a host stream");
+    expect_refused(koloSetDevice(1 << 20), ncclInvalidArgument, "KOLO_HOST_DEVICES");
 }
 
 static void an_error_in_a_group_drops_the_group(void **state)
@@ -289,6 +296,7 @@ static void a_group_over_two_streams_joins_them(void **state)
     (void)state;
     for (int r = 0; r < RANKS; r++) {
         x[r] = r;
+        ok(koloSetDevice(r));
         for (int k = 0; k < 2; k++) ok(koloStreamCreate(&s[r][k], KOLO_STREAM_DEFAULT));
     }
     ok(ncclGroupStart());
@@ -608,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrong_arguments_are_refused_in_words),
+        cmocka_unit_test(streams_and_devices_are_checked),
         cmocka_unit_test(an_error_in_a_group_drops_the_group),
         cmocka_unit_test(an_error_in_creating_drops_the_group),
         cmocka_unit_test(an_error_found_at_the_end_of_a_group_drops_the_group),

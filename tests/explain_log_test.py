@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`kolo explain --log` and `--bench`: real logs and tables of others, each with its expected diagnosis, and small own ones."""
 import glob
-import glob
 import gzip
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -119,6 +120,34 @@ class Logs(tool.Case):
             o = self.json(f"{d}/0", f"{d}/1")
             self.assertEqual([f["code"] for f in o["findings"]], ["versions_differ"])
             self.assertEqual(o["findings"][0]["at"]["file"], f"{d}/1")
+
+    def test_gpus_without_p2p_are_findings(self):
+        """Of the library's own lines, over the CUDA stand-in: a path that loses writes, no access, settings that forbid it."""
+        build = os.environ["KOLO_BUILD"]
+        if not os.path.exists(f"{build}/libkolo-cuda-standin.so.0") or tool.SANITIZE:
+            self.skipTest("no CUDA stand-in with Kolo's kernels in this build, or Python would load a sanitized library")
+        program = """
+import ctypes
+kolo, comms = ctypes.CDLL(None), (ctypes.c_void_p * 2)()
+assert not kolo.ncclCommInitAll(comms, 2, None)
+for comm in comms:
+    assert not kolo.ncclCommDestroy(ctypes.c_void_p(comm))
+"""
+        for env, code, words in (({"KOLO_CUDA_P2P": "lost"}, "gpu_path", "writes get lost"), ({"KOLO_CUDA_P2P": "0"}, "gpu_path", "no access"),
+                                 ({"NCCL_P2P_DISABLE": "1"}, "gpu_p2p_off", "NCCL_P2P_DISABLE"), ({}, None, None)):
+            p = subprocess.run([sys.executable, "-c", program], check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               timeout=tool.HANG_S, env={**os.environ, "LD_PRELOAD": f"{build}/libkolo.so", "KOLO_DEVICES": "cuda",
+                                                         "LD_LIBRARY_PATH": f"{build}/lib/kolo/cuda", "KOLO_HOST_DEVICES": "2",
+                                                         "NCCL_DEBUG": "INFO", **env})
+            self.assertEqual(p.returncode, 0, p.stdout)
+            with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+                log.write(p.stdout)
+                log.flush()
+                found = [f for f in self.json(log.name)["findings"] if f["code"].startswith("gpu_p")]
+            self.assertEqual([f["code"] for f in found], [code] if code else [], p.stdout)
+            for f in found:
+                self.assertIn(words, f["text"])
+                self.assertEqual(f["weight"], "costs")
 
     def test_the_question_may_be_a_word(self):
         file = "tests/data/logs/two-hosts-far-nic.log"

@@ -6,7 +6,7 @@
 #include "device/cuda/context.h"
 #include "device/device.h"
 #include "include/kolo.h"
-#include "include/nccl.h"
+#include "include/nccl_device.h"
 #include "tests/gpu_graphs.h"
 #include "tests/hang.h"
 
@@ -167,11 +167,14 @@ static void an_abort_ends_the_wait(void **state)
 
 static void windows_are_refused(void **state)
 {
+    ncclCommProperties_t properties = NCCL_COMM_PROPERTIES_INITIALIZER;
     struct pair p;
     ncclWindow_t window;
 
     (void)state;
     start(&p, 1);
+    assert_int_equal(ncclCommQueryProperties(p.comm[0], &properties), ncclSuccess);
+    assert_false(properties.hostRmaSupport);
     assert_int_equal(ncclCommWindowRegister(p.comm[0], at(&p, 0, 0), 4096, &window, 0), ncclInvalidUsage);
     expect_text(p.comm[0], "windows");
     end(&p, false);

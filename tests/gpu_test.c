@@ -30,7 +30,11 @@
 enum { RANKS = 8, COUNT = 1021, GUARD = 64, ARENA = RANKS * COUNT * 8 + 2 * GUARD };
 
 static const struct kl_cuda_driver *cu;
-static unsigned long operations, comparisons, elsewhere; /* of them in memory that other processes cannot map */
+/* Counted in a cell of the matrix, by this process, or by those that it started. */
+static struct counts {
+    unsigned long operations, comparisons, elsewhere; /* elsewhere: of them in memory that other processes cannot map */
+    unsigned functions;                               /* a bit for each */
+} counts;
 
 /* ---- cases ---- */
 
@@ -62,21 +66,21 @@ static bool exists(const struct tcase *c)
 /* The cases of one function, type and operator: variants of size and place that take turns. */
 static struct tcase case_of(unsigned i, int nranks)
 {
-    static const size_t counts[] = {COUNT, 1, 64, 7, COUNT - 13};
+    static const size_t sizes[] = {COUNT, 1, 64, 7, COUNT - 13};
     struct tcase c = {.func = (enum func)(i % FUNCS),
                       .type = (ncclDataType_t)(i / FUNCS % ncclNumTypes),
                       .op = (int)(i / FUNCS / ncclNumTypes % OPS),
                       .seed = i};
     const size_t size = kl_type_bytes(c.type);
 
-    c.count = counts[(i + i / FUNCS) % 5];
+    c.count = sizes[(i + i / FUNCS) % 5];
     c.offset = i % 3 == 0 ? 0 : i % 3 == 1 ? size : 1; /* aligned, by an element, by a byte */
     c.in_place = i / 7 % 2;
     c.root = (int)(i % (unsigned)nranks);
     return c;
 }
 
-enum { CASES = FUNCS * ncclNumTypes * OPS };
+enum { CASES = FUNCS * ncclNumTypes * OPS, ALL_FUNCTIONS = (1 << FUNCS) - 1 };
 
 /* ---- data ---- */
 
@@ -236,14 +240,9 @@ enum mode {
     MIXED_GRAPHS,
     MODES
 };
-static const char *const mode_names[] = {"one thread",
-                                         "threads",
-                                         "processes",
-                                         "two processes with several ranks",
-                                         "one thread with graphs",
-                                         "threads with graphs",
-                                         "processes with graphs",
-                                         "two processes with several graphs"};
+static const char *const mode_names[] = {"one thread", "threads", "processes", "two processes with several ranks",
+                                         "one thread with graphs", "threads with graphs", "processes with graphs",
+                                         "two processes with several ranks and graphs"};
 
 static bool uses_graphs(enum mode mode)
 {
@@ -435,10 +434,11 @@ static void verify(struct rank *r, const struct tcase *c)
     copy(r, host(r->after), recv - GUARD / 2, bytes + GUARD);
     assert_int_equal(cu->cuStreamSynchronize(r->stream), 0);
     leave(r);
-    __atomic_fetch_add(&operations, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&counts.operations, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&counts.functions, 1u << c->func, __ATOMIC_RELAXED);
     if (!result_on_host(c, r->job->n, r->rank, want)) return;
-    __atomic_fetch_add(&comparisons, 1, __ATOMIC_RELAXED);
-    if (kind_of(r, 1)) __atomic_fetch_add(&elsewhere, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&counts.comparisons, 1, __ATOMIC_RELAXED);
+    if (kind_of(r, 1)) __atomic_fetch_add(&counts.elsewhere, 1, __ATOMIC_RELAXED);
     if (!memcmp(r->after + GUARD / 2, want, bytes)) {
         if (has_place(c)) return;
         for (int i = 0; i < GUARD / 2; i++)
@@ -458,13 +458,15 @@ static void verify(struct rank *r, const struct tcase *c)
 
 /* ---- jobs ---- */
 
-static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
+/* The job's share of all cases, then a case of each function. `turn` begins with 0. */
+static bool next_case(const struct job *j, unsigned *turn, struct tcase *c)
 {
-    for (; *i < CASES; *i += j->step) {
-        *c = case_of(*i, j->n);
-        if (!exists(c)) continue;
-        *i += j->step;
-        return true;
+    const unsigned share = (CASES - j->first + j->step - 1) / j->step;
+
+    while (*turn < share + FUNCS) {
+        const unsigned t = (*turn)++;
+        *c = case_of(t < share ? j->first + t * j->step : (t - share) + (t + j->first) % 3 * 4 * FUNCS, j->n);
+        if (exists(c)) return true;
     }
     return false;
 }
@@ -558,7 +560,7 @@ static void *run_thread(void *arg)
 
     start_rank(r);
     join(r);
-    for (unsigned i = r->job->first; next_case(r->job, &i, &c);) {
+    for (unsigned turn = 0; next_case(r->job, &turn, &c);) {
         if (uses_graphs(r->job->mode))
             replay(r, &c);
         else
@@ -608,7 +610,7 @@ static void run_one_thread(struct job *j)
     ncclGroupStart();
     for (int r = j->from; r < j->to; r++) join(&j->rank[r]);
     if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
-    for (unsigned i = j->first; next_case(j, &i, &c);) {
+    for (unsigned turn = 0; next_case(j, &turn, &c);) {
         if (uses_graphs(j->mode))
             replay_all(j, &c);
         else
@@ -658,6 +660,14 @@ static FILE *start_process(const struct job *j, int from, int to)
     return popen(command, "r");
 }
 
+static void add_counts(struct counts *to, const struct counts *more)
+{
+    to->operations += more->operations;
+    to->comparisons += more->comparisons;
+    to->elsewhere += more->elsewhere;
+    to->functions |= more->functions;
+}
+
 static void run_processes(struct job *j)
 {
     const int each = is_mixed(j->mode) ? j->n / (j->hosts > 1 ? j->hosts : 2) : 1, processes = j->n / each;
@@ -665,17 +675,19 @@ static void run_processes(struct job *j)
 
     for (int p = 0; p < processes; p++) assert_non_null(process[p] = start_process(j, p * each, (p + 1) * each));
     for (int p = 0; p < processes; p++) {
-        unsigned long counts[3] = {0};
+        struct counts own = {0};
         char line[1024] = "";
         while (fgets(line, sizeof line, process[p]))
-            (void)sscanf(line, "counts %lu %lu %lu", &counts[0], &counts[1], &counts[2]);
-        operations += counts[0];
-        comparisons += counts[1];
-        elsewhere += counts[2];
+            (void)sscanf(line, "counts %lu %lu %lu %x", &own.operations, &own.comparisons, &own.elsewhere,
+                         &own.functions);
+        add_counts(&counts, &own);
         assert_int_equal(pclose(process[p]), 0);
-        assert_true(counts[0]);
+        assert_int_equal(own.functions, ALL_FUNCTIONS);
     }
 }
+
+static struct counts all; /* cells together */
+static unsigned cells;
 
 static void run_job(int n, int gpus, int hosts, enum mode mode, unsigned first, unsigned step)
 {
@@ -685,6 +697,7 @@ static void run_job(int n, int gpus, int hosts, enum mode mode, unsigned first, 
     *j = (struct job){.n = n, .gpus = gpus, .hosts = hosts, .mode = mode, .first = first, .step = step, .to = n};
     assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
     set_ranks(j);
+    counts = (struct counts){0};
     if (uses_processes(mode))
         run_processes(j);
     else if (mode == THREADS || mode == THREADS_GRAPHS)
@@ -692,6 +705,11 @@ static void run_job(int n, int gpus, int hosts, enum mode mode, unsigned first, 
     else
         run_one_thread(j);
     free(j);
+    printf("%d ranks, %d GPUs, %d hosts, %s: %lu operations of ranks, %lu results compared\n", n, gpus, hosts,
+           mode_names[mode], counts.operations, counts.comparisons);
+    assert_int_equal(counts.functions, ALL_FUNCTIONS);
+    add_counts(&all, &counts);
+    cells++;
 }
 
 /* One process of a job. */
@@ -704,7 +722,7 @@ static void ranks_of_a_process(void **state)
         run_one_thread(of_process);
     else
         run_threads(of_process);
-    printf("counts %lu %lu %lu\n", operations, comparisons, elsewhere);
+    printf("counts %lu %lu %lu %x\n", counts.operations, counts.comparisons, counts.elsewhere, counts.functions);
 }
 
 static bool read_arguments(char **argv)
@@ -738,12 +756,20 @@ static unsigned step_of(enum mode mode)
     return uses_processes(mode) ? 9 : 3;
 }
 
-/* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them. */
+static void print_total(const char *what)
+{
+    printf("%s: %u cells, %lu operations of ranks, %lu results compared, 0 wrong; %lu of them in memory that other "
+           "processes cannot map\n",
+           what, cells, all.operations, all.comparisons, all.elsewhere);
+}
+
+/* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them, and every
+ * function. */
 static void bits_are_those_of_hosts(void **state)
 {
     static const int ranks[] = {1, 2, 4, 8};
     unsigned turn = 0;
-    const char *all = getenv("GPU_TEST_ALL"), *most = getenv("GPU_TEST_RANKS");
+    const char *every = getenv("GPU_TEST_ALL"), *most = getenv("GPU_TEST_RANKS");
     const bool one_process = getenv("GPU_TEST_ONE_PROCESS");
 
     (void)state;
@@ -755,14 +781,12 @@ static void bits_are_those_of_hosts(void **state)
                 if (uses_processes((enum mode)mode) && (one_process || n == 1 || (is_mixed((enum mode)mode) && n == 2)))
                     continue;
                 if (shares_queues((enum mode)mode, n, gpus)) continue;
-                const unsigned step = all ? 1 : step_of((enum mode)mode);
+                const unsigned step = every ? 1 : step_of((enum mode)mode);
                 run_job(n, gpus, 1, (enum mode)mode, turn % step, step);
             }
         }
-    printf("%lu operations of ranks, %lu results compared, 0 wrong; %lu of them in memory that other processes cannot "
-           "map\n",
-           operations, comparisons, elsewhere);
-    if (!one_process && (!most || atoi(most) > 1)) assert_true(elsewhere);
+    print_total("all");
+    if (!one_process && (!most || atoi(most) > 1)) assert_true(all.elsewhere);
 }
 
 /* Ranks of emulated hosts, which share a GPU of each host or have one each: a process for each rank, or for each host. */
@@ -775,7 +799,6 @@ static void bits_between_hosts(void **state)
     unsigned turn = 0;
 
     (void)state;
-    operations = comparisons = 0;
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++)
         for (int own = 0; own < 2; own++)
             for (enum mode mode = 0; mode < MODES; mode++, turn++) {
@@ -785,7 +808,7 @@ static void bits_between_hosts(void **state)
                 if (is_mixed(mode) && n == jobs[i].hosts) continue;
                 run_job(n, gpus, jobs[i].hosts, mode, turn % step, step);
             }
-    printf("between hosts: %lu operations of ranks, %lu results compared, 0 wrong\n", operations, comparisons);
+    print_total("between hosts");
 }
 
 static int setup(void **state)

@@ -57,39 +57,52 @@ static void each_rank_replays_its_collectives(void **state)
 /* All ranks in one graph: streams joined by events, operations in one group. */
 static void capture_all_in_one(struct ranks *all, bool grouped)
 {
-    koloEvent_t e = make_event(KOLO_EVENT_DEFAULT);
+    koloEvent_t e[RANKS]; /* each is recorded on a stream of its device */
 
+    for (int r = 0; r < RANKS; r++) {
+        ok(koloSetDevice(r));
+        e[r] = make_event(KOLO_EVENT_DEFAULT);
+    }
     ok(koloStreamBeginCapture(all->stream[0], koloCaptureModeGlobal));
-    ok(koloEventRecord(e, all->stream[0]));
-    for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e, 0));
+    ok(koloEventRecord(e[0], all->stream[0]));
+    for (int r = 1; r < RANKS; r++) ok(koloStreamWaitEvent(all->stream[r], e[0], 0));
     if (grouped) ok(ncclGroupStart());
     for (int r = 0; r < RANKS; r++) all_reduce(all, r, 0);
     if (grouped) ok(ncclGroupEnd());
     for (int r = 1; r < RANKS; r++) {
-        ok(koloEventRecord(e, all->stream[r]));
-        ok(koloStreamWaitEvent(all->stream[0], e, 0));
+        ok(koloEventRecord(e[r], all->stream[r]));
+        ok(koloStreamWaitEvent(all->stream[0], e[r], 0));
     }
     all->exec[0] = end(all->stream[0]);
-    ok(koloEventDestroy(e));
+    for (int r = 0; r < RANKS; r++) ok(koloEventDestroy(e[r]));
+}
+
+static void replay_all_in_one(bool grouped)
+{
+    static struct ranks all;
+
+    make_ranks(&all, RANKS);
+    capture_all_in_one(&all, grouped);
+    for (int n = 1; n <= 30; n++) {
+        fill(&all, n);
+        ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
+        ok(koloStreamSynchronize(all.stream[n % RANKS]));
+        for (int r = 0; r < RANKS; r++)
+            for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][r][i], sum(&all, n, i));
+    }
+    free_ranks(&all);
 }
 
 static void one_graph_has_all_ranks(void **state)
 {
-    static struct ranks all;
-
     (void)state;
-    for (int grouped = 0; grouped < 2; grouped++) {
-        make_ranks(&all, RANKS);
-        capture_all_in_one(&all, grouped);
-        for (int n = 1; n <= 30; n++) {
-            fill(&all, n);
-            ok(koloGraphLaunch(all.exec[0], all.stream[n % RANKS]));
-            ok(koloStreamSynchronize(all.stream[n % RANKS]));
-            for (int r = 0; r < RANKS; r++)
-                for (int i = 0; i < COUNT; i++) assert_int_equal(all.recv[0][r][i], sum(&all, n, i));
-        }
-        free_ranks(&all);
-    }
+    replay_all_in_one(true);
+}
+
+static void one_graph_has_all_ranks_without_a_group(void **state)
+{
+    (void)state;
+    replay_all_in_one(false);
 }
 
 /* A group with operations of one communicator on two streams: it begins when both are there, and both go on after
@@ -277,6 +290,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_replays_its_collectives),
         cmocka_unit_test(one_graph_has_all_ranks),
+        cmocka_unit_test(one_graph_has_all_ranks_without_a_group),
         cmocka_unit_test(a_group_joins_streams),
         cmocka_unit_test(a_graph_keeps_the_operator_that_it_was_captured_with),
         cmocka_unit_test(a_graph_outlives_its_communicator),

@@ -5,7 +5,9 @@
  * compiler replaces malloc, calloc and free by functions for memory of GPUs. Programs read and write that memory on the CPU, which
  * managed and pinned memory allow on any GPU, and all memory on the stand-in.
  *
- * TEST_GPUS: ranks of new communicators are spread over so many GPUs (1).
+ * TEST_GPUS: ranks of new communicators are spread over so many GPUs (1), and the program's devices are these by turns.
+ *
+ * Suites have buffers in static memory and on the stack of main, too: on_gpus_cases.c registers them (on_gpus_begin).
  */
 #undef malloc
 #undef calloc
@@ -13,7 +15,9 @@
 #include "device/cuda/context.h"
 #include "include/kolo.h"
 #include "tests/gpu_memory.h"
+#include "tests/on_gpus.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 static const struct kl_cuda_driver *driver(void)
@@ -32,11 +36,19 @@ static ncclResult_t result(int rc)
 
 /* ---- devices ---- */
 
+static int spread(void)
+{
+    const char *gpus = getenv("TEST_GPUS");
+    const int n = gpus ? (int)strtol(gpus, NULL, 10) : 1;
+
+    return n > 0 ? n : 1;
+}
+
 ncclResult_t __wrap_koloSetDevice(int device);
 ncclResult_t __wrap_koloSetDevice(int device)
 {
     const struct kl_cuda_context *c;
-    const ncclResult_t rc = kl_cuda_context_of(device, NULL, 0, &c);
+    const ncclResult_t rc = kl_cuda_context_of(device % spread(), NULL, 0, &c);
 
     return rc ? rc : result(GPU_CALL(cuCtxSetCurrent, (kl_cu_context), c->handle));
 }
@@ -74,10 +86,7 @@ ncclResult_t __wrap_koloDeviceSynchronize(void)
 
 static void choose_device(int rank)
 {
-    const char *gpus = getenv("TEST_GPUS");
-    const int n = gpus ? (int)strtol(gpus, NULL, 10) : 1;
-
-    (void)__wrap_koloSetDevice(rank % (n > 0 ? n : 1));
+    (void)__wrap_koloSetDevice(rank);
 }
 
 ncclResult_t __real_ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank);
@@ -94,6 +103,23 @@ ncclResult_t __wrap_ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUni
 {
     choose_device(rank);
     return __real_ncclCommInitRankConfig(comm, nranks, id, rank, c);
+}
+
+/* A GPU each, from 0 on, as ncclCommInitAll has it; where there are fewer, ranks share them. */
+ncclResult_t __real_ncclCommInitAll(ncclComm_t *comms, int n, const int *list);
+ncclResult_t __wrap_ncclCommInitAll(ncclComm_t *comms, int n, const int *list);
+ncclResult_t __wrap_ncclCommInitAll(ncclComm_t *comms, int n, const int *list)
+{
+    const int before = kl_cuda_current();
+    ncclUniqueId id;
+
+    if (list || !comms || n <= spread()) return __real_ncclCommInitAll(comms, n, list);
+    ncclResult_t rc = ncclGetUniqueId(&id);
+    if (!rc) rc = ncclGroupStart();
+    for (int r = 0; r < n && !rc; r++) rc = __wrap_ncclCommInitRank(&comms[r], n, id, r);
+    if (!rc) rc = ncclGroupEnd();
+    (void)__wrap_koloSetDevice(before);
+    return rc;
 }
 
 /* ---- streams ---- */
@@ -140,6 +166,63 @@ ncclResult_t __wrap_koloMemcpyAsync(void *to, const void *from, size_t bytes, ko
     return result(ready()->cuMemcpyAsync((uint64_t)(uintptr_t)to, (uint64_t)(uintptr_t)from, bytes, stream_of(stream)));
 }
 
+ncclResult_t __wrap_koloMemsetAsync(void *at, int value, size_t bytes, koloStream_t stream);
+ncclResult_t __wrap_koloMemsetAsync(void *at, int value, size_t bytes, koloStream_t stream)
+{
+    (void)ready();
+    return result(GPU_CALL(cuMemsetD8Async, (uint64_t, unsigned char, size_t, kl_cu_stream), (uint64_t)(uintptr_t)at,
+                           (unsigned char)value, bytes, stream_of(stream)));
+}
+
+ncclResult_t __wrap_koloStreamLaunch(koloStream_t stream, void (*fn)(void *), void *arg);
+ncclResult_t __wrap_koloStreamLaunch(koloStream_t stream, void (*fn)(void *), void *arg)
+{
+    return result(ready()->cuLaunchHostFunc(stream_of(stream), fn, arg));
+}
+
+/* ---- graphs: CUDA's numbers of modes are kolo.h's ---- */
+
+ncclResult_t __wrap_koloStreamBeginCapture(koloStream_t stream, koloCaptureMode_t mode);
+ncclResult_t __wrap_koloStreamBeginCapture(koloStream_t stream, koloCaptureMode_t mode)
+{
+    (void)ready();
+    return result(GPU_CALL(cuStreamBeginCapture_v2, (kl_cu_stream, int), stream_of(stream), (int)mode));
+}
+
+ncclResult_t __wrap_koloStreamEndCapture(koloStream_t stream, koloGraph_t *graph);
+ncclResult_t __wrap_koloStreamEndCapture(koloStream_t stream, koloGraph_t *graph)
+{
+    (void)ready();
+    return result(GPU_CALL(cuStreamEndCapture, (kl_cu_stream, koloGraph_t *), stream_of(stream), graph));
+}
+
+ncclResult_t __wrap_koloGraphInstantiate(koloGraphExec_t *exec, koloGraph_t graph);
+ncclResult_t __wrap_koloGraphInstantiate(koloGraphExec_t *exec, koloGraph_t graph)
+{
+    (void)ready();
+    return result(
+        GPU_CALL(cuGraphInstantiateWithFlags, (koloGraphExec_t *, koloGraph_t, unsigned long long), exec, graph, 0));
+}
+
+ncclResult_t __wrap_koloGraphLaunch(koloGraphExec_t exec, koloStream_t stream);
+ncclResult_t __wrap_koloGraphLaunch(koloGraphExec_t exec, koloStream_t stream)
+{
+    (void)ready();
+    return result(GPU_CALL(cuGraphLaunch, (koloGraphExec_t, kl_cu_stream), exec, stream_of(stream)));
+}
+
+ncclResult_t __wrap_koloGraphDestroy(koloGraph_t graph);
+ncclResult_t __wrap_koloGraphDestroy(koloGraph_t graph)
+{
+    return result(GPU_CALL(cuGraphDestroy, (koloGraph_t), graph));
+}
+
+ncclResult_t __wrap_koloGraphExecDestroy(koloGraphExec_t exec);
+ncclResult_t __wrap_koloGraphExecDestroy(koloGraphExec_t exec)
+{
+    return result(GPU_CALL(cuGraphExecDestroy, (koloGraphExec_t), exec));
+}
+
 /* ---- events ---- */
 
 static kl_cu_event event_of(koloEvent_t event)
@@ -155,6 +238,13 @@ ncclResult_t __wrap_koloEventCreate(koloEvent_t *event)
 
     *event = (koloEvent_t)(void *)made;
     return result(rc);
+}
+
+ncclResult_t __wrap_koloEventCreateWithFlags(koloEvent_t *event, unsigned flags);
+ncclResult_t __wrap_koloEventCreateWithFlags(koloEvent_t *event, unsigned flags)
+{
+    (void)flags; /* of time and waiting */
+    return __wrap_koloEventCreate(event);
 }
 
 ncclResult_t __wrap_koloEventRecord(koloEvent_t event, koloStream_t stream);
@@ -260,4 +350,36 @@ ncclResult_t __wrap_koloFree(void *ptr)
 {
     kolo_test_free(ptr);
     return ncclSuccess;
+}
+
+/* ---- memory that a program has without a call ---- */
+
+extern char __executable_start, end; /* of the linker */
+
+static void register_range(const char *from, const char *to)
+{
+    const int rc =
+        ready()->cuMemHostRegister((void *)(uintptr_t)from, (size_t)(to - from), KL_CU_HOST_PORTABLE_MAPPED);
+
+    if (!rc) return;
+    fprintf(stderr, "registering %zu bytes of the program: %d\n", (size_t)(to - from), rc);
+    abort();
+}
+
+/* Of a stack that grows, a part that suffices. */
+void on_gpus_begin(void)
+{
+    char deep[512 << 10];
+    static bool done;
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    void *low = NULL;
+
+    if (done) return;
+    done = true;
+    memset(deep, 0, sizeof deep);
+    if (pthread_getattr_np(pthread_self(), &attributes) || pthread_attr_getstack(&attributes, &low, &bytes)) abort();
+    pthread_attr_destroy(&attributes);
+    register_range(deep, (char *)low + bytes);
+    register_range(&__executable_start, &end);
 }

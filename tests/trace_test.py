@@ -124,6 +124,87 @@ for comm in comms:
         self.assertEqual({e["pid"] for e in merged}, {0, 1})
         self.assertEqual(len(merged), sum(len(self.check_events(load(f))) for f in files))
 
+    def on_gpus(self, program):
+        """Run it with two GPUs of the CUDA stand-in."""
+        build = os.environ["KOLO_BUILD"]
+        if not os.path.exists(f"{build}/libkolo-cuda-standin.so.0"):
+            self.skipTest("no CUDA stand-in with Kolo's kernels in this build")
+        p = subprocess.run([sys.executable, "-c", program], check=False, text=True, capture_output=True, timeout=tool.HANG_S,
+                           env={**os.environ, "LD_PRELOAD": f"{build}/libkolo.so", "LD_LIBRARY_PATH": f"{build}/lib/kolo/cuda",
+                                "KOLO_DEVICES": "cuda", "KOLO_HOST_DEVICES": "2", "KOLO_TRACE": self.path("%r")})
+        self.assertEqual(p.returncode, 0, p.stderr)
+        files = sorted(glob.glob(self.path("*")))
+        self.assertEqual(files, [self.path(0), self.path(1)])
+        return files
+
+    def test_operations_on_gpus_are_traced(self):
+        """Two threads with a rank each, of which rank 1 calls 3 ms later; then a message, and a group of one thread."""
+        files = self.on_gpus("""
+import ctypes, threading, time
+kolo, comms, memory = ctypes.CDLL(None), (ctypes.c_void_p * 2)(), [ctypes.c_void_p(), ctypes.c_void_p()]
+comm = lambda rank: ctypes.c_void_p(comms[rank])
+count = ctypes.c_size_t(8)
+failed = []
+assert not kolo.ncclCommInitAll(comms, 2, None)
+for m in memory:
+    assert not kolo.ncclMemAlloc(ctypes.byref(m), ctypes.c_size_t(64))
+def reduce(rank):
+    return kolo.ncclAllReduce(memory[rank], memory[rank], count, 7, 0, comm(rank), None)
+def calls(rank):
+    for n in range(20):
+        time.sleep(0.003 * rank)
+        failed.extend([1] * (reduce(rank) != 0))
+    call = kolo.ncclRecv if rank else kolo.ncclSend
+    failed.extend([1] * (call(memory[rank], count, 7, 1 - rank, comm(rank), None) != 0))
+threads = [threading.Thread(target=calls, args=(rank,)) for rank in range(2)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+assert not failed
+assert not kolo.ncclGroupStart()
+assert not reduce(0) and not reduce(1)
+assert not kolo.ncclGroupEnd()
+for rank in range(2):
+    assert not kolo.ncclCommDestroy(comm(rank))
+for m in memory:
+    assert not kolo.ncclMemFree(m)
+""")
+        for rank, file in enumerate(files):
+            events = self.check_events(load(file))
+            calls, ops = ([e for e in events if e["cat"] == c] for c in ("call", "operation"))
+            self.assertEqual(len(events), len(calls) + len(ops))
+            message = "Recv" if rank else "Send"
+            names = ["AllReduce"] * 20 + [message, "AllReduce"]
+            self.assertEqual([[e["name"] for e in calls], [e["name"] for e in ops]], [names, names])
+            self.assertEqual([e["args"].get("number") for e in calls], list(range(1, 22)) + [None])  # a group gives none yet
+            self.assertEqual([e["args"]["number"] for e in ops], list(range(1, 23)))
+            self.assertEqual([e["args"].get("collective") for e in ops], list(range(1, 21)) + [None, 21])
+            self.assertEqual(ops[0]["args"], {"number": 1, "collective": 1, "bytes": 32, "count": 8, "type": "float", "operator": "sum",
+                                              "way": "direct"})
+            self.assertEqual(ops[20]["args"]["peer"], 1 - rank)
+            for call, op in zip(calls[:21], ops):
+                self.assertLessEqual(call["ts"], op["ts"] + 0.01)
+                self.assertLessEqual(op["ts"] + op["dur"], call["ts"] + call["dur"] + 0.01)
+        found = self.json(*files, "-o", self.path("all"))
+        self.assertEqual(found["compared"], 21)
+        self.assertGreaterEqual(found["ranks"][1]["last_to_begin"], 20)
+
+    def test_an_operation_that_waits_for_a_rank_is_in_the_trace(self):
+        files = self.on_gpus("""
+import ctypes
+kolo, comms, memory = ctypes.CDLL(None), (ctypes.c_void_p * 2)(), ctypes.c_void_p()
+assert not kolo.ncclCommInitAll(comms, 2, None)
+assert not kolo.ncclMemAlloc(ctypes.byref(memory), ctypes.c_size_t(64))
+assert not kolo.koloSetTimeout(ctypes.c_void_p(comms[0]), ctypes.c_ulonglong(200))
+assert kolo.ncclAllReduce(memory, memory, ctypes.c_size_t(8), 7, 0, ctypes.c_void_p(comms[0]), None)
+for comm in comms:
+    kolo.ncclCommAbort(ctypes.c_void_p(comm))
+""")
+        (op,) = [e for e in self.check_events(load(files[0])) if e["cat"] == "operation"]
+        self.assertEqual((op["name"], op["args"]["number"]), ("AllReduce", 1))
+        self.assertGreater(op["dur"], 100000)
+
     def made(self, rank, starts, offset=0, communicator="0x1", nranks=2):
         """The trace of a rank with collectives that begin at these microseconds."""
         events = [{"ph": "X", "pid": rank, "tid": 2, "ts": t, "dur": 1.5, "cat": "operation", "name": "AllReduce",

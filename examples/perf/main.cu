@@ -2,7 +2,7 @@
 /*
  * main.cu - a benchmark of one collective: processes, threads and devices, sizes, types and operations, in place and out of place.
  *
- * Every device is a rank. What ranks have to agree on (times, numbers of wrong elements, that all are ready) they add up by NCCL.
+ * Every device is a rank; where there are fewer devices, ranks share them. What ranks have to agree on (times, numbers of wrong elements, that all are ready) they add up by NCCL.
  */
 #include "job.h"
 #include "table.h"
@@ -53,13 +53,15 @@ static size_t chunks(bool many, int ranks)
 static void open_ranks(worker &w)
 {
     size_t bytes = w.o.last + 16;
+    int present;
 
+    CUDACHECK(cudaGetDeviceCount(&present));
     NCCLCHECK(ncclGroupStart());
     for (int g = 0; g < w.o.gpus; g++) {
         rank r = {};
 
         r.number = w.index * w.o.gpus + g;
-        r.device = (w.j.in_host * w.o.threads + w.index % w.o.threads) * w.o.gpus + g;
+        r.device = ((w.j.in_host * w.o.threads + w.index % w.o.threads) * w.o.gpus + g) % present;
         CUDACHECK(cudaSetDevice(r.device));
         CUDACHECK(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
         CUDACHECK(cudaMalloc((void **)&r.send, bytes));
@@ -205,8 +207,9 @@ static double wrong_elements(worker &w, const problem &p)
                      benchmark.reduces ? FROM_ALL : r.number,       w.ranks};
 
         CUDACHECK(cudaSetDevice(r.device));
-        put_expected(w, r, p, c.element);
         CUDACHECK(cudaMemsetAsync(r.wrong, 0, sizeof *r.wrong, r.stream));
+        if (benchmark.to_root && r.number != w.o.root) continue;
+        put_expected(w, r, p, c.element);
         count_wrong(c.recv, r.expected, n, r.wrong, r.stream);
     }
     finish(w);

@@ -45,7 +45,7 @@ static const option table[] = {
             "  -c, --check 0|1          verify the results (1)\n"
             "  -d, --datatype TYPE      int8 ... double, bfloat16, or all (float)\n"
             "  -o, --op OP              sum, prod, max, min, avg, or all (sum)\n"
-            "  -r, --root RANK          of a broadcast (0)\n",
+            "  -r, --root RANK          of collectives that have one (0)\n",
             name);
     exit(rc);
 }

@@ -34,6 +34,7 @@ struct collective {
     int (*source_chunk)(int chunk, int me);                     /* which one of that rank's input */
     double (*bus)(int ranks);                                   /* bus bandwidth / algorithm bandwidth */
     ncclResult_t (*run)(const call &c);
+    bool to_root = false; /* only the root has an output */
 };
 
 extern const collective benchmark; /* of this program */

@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "coll/schedule/func.h"
+#include "comm/comm.h"
+#include "device/cuda/context.h"
 #include "graph/tuning.h"
 #include "include/kolo.h"
 
@@ -109,11 +111,27 @@ ncclResult_t kl_call_config_read(const ncclCollConfig_t *config, int func, const
 
 /* ---- the event ---- */
 
-ncclResult_t kl_call_config_record(const struct kl_call_config *config, cudaStream_t stream, const char *function)
+/* A program's runtime may be linked into it, where nothing finds it: the driver knows the event as well. */
+static ncclResult_t record_on_gpu(int device, cudaEvent_t event, cudaStream_t stream, const char *function)
+{
+    const struct kl_cuda_context *c;
+
+    KL_TRY(kl_cuda_context_of(device, NULL, 0, &c));
+    KL_TRY(kl_cuda_enter(c));
+    const int rc = c->driver->cuEventRecord((kl_cu_event)(void *)event, stream);
+    kl_cuda_leave(c);
+    return rc ? KL_FAIL(ncclUnhandledCudaError, "%s: cuEventRecord of launchCompletionEvent failed with %s (%d)",
+                        function, kl_cuda_error_name(c->driver, rc), rc)
+              : ncclSuccess;
+}
+
+ncclResult_t kl_call_config_record(const struct kl_call_config *config, const struct ncclComm *comm,
+                                   cudaStream_t stream, const char *function)
 {
     int (*cuda_record)(cudaEvent_t, cudaStream_t);
 
     if (!config->event) return ncclSuccess;
+    if (comm->devices != &kl_host_devices) return record_on_gpu(comm->device, config->event, stream, function);
     *(void **)&cuda_record = dlsym(RTLD_DEFAULT, "cudaEventRecord");
     if (!cuda_record) return koloEventRecord((koloEvent_t)(void *)config->event, stream);
     const int rc = cuda_record(config->event, stream);

@@ -12,6 +12,8 @@
 #include "coll/schedule/limits.h"
 #include "include/nccl.h"
 
+struct ncclComm;
+
 struct kl_call_config {
     struct kl_limits limits;
     bool selects;      /* algorithms are named, whichever function they are named for */
@@ -25,7 +27,11 @@ struct kl_call_config {
 ncclResult_t kl_call_config_read(const ncclCollConfig_t *config, int func, const char *function,
                                  struct kl_call_config *read);
 
-/** Record the event on `stream`; NULL: nothing. An event of CUDA's runtime where the process has that, else one of kolo.h. */
-ncclResult_t kl_call_config_record(const struct kl_call_config *config, cudaStream_t stream, const char *function);
+/**
+ * Record the event on `stream`; NULL: nothing. An event of CUDA if the communicator is on GPUs, or the process has CUDA's runtime,
+ * else one of kolo.h.
+ */
+ncclResult_t kl_call_config_record(const struct kl_call_config *config, const struct ncclComm *comm,
+                                   cudaStream_t stream, const char *function);
 
 #endif

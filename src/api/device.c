@@ -86,7 +86,7 @@ static ncclCommProperties_t properties_of(const struct ncclComm *comm)
                                   .cudaDev = comm->device,
                                   .nvmlDev = comm->peers[comm->rank].device,
                                   .nLsaTeams = comm->nranks,
-                                  .hostRmaSupport = true};
+                                  .hostRmaSupport = comm->devices == &kl_host_devices};
 }
 
 /* The head is the program's. */

@@ -87,11 +87,23 @@ static __attribute__((noinline)) ncclResult_t issue_apart(ncclComm_t comm, const
     return issue(comm, args, stream, function);
 }
 
+static ncclResult_t check_algorithms(ncclComm_t comm, const struct kl_call_config *config, const char *function)
+{
+    const bool none = comm->devices != &kl_host_devices && !comm->gpus_use_engine;
+
+    if (!none || !config->selects || !config->limits.force) return ncclSuccess;
+    return KL_FAIL(ncclInvalidUsage,
+                   "%s: algSelection of the configuration of the call selects among algorithms, and communicators on "
+                   "GPUs of one host have none; with forceAlgSelection 0 it is ignored",
+                   function);
+}
+
 static ncclResult_t issue_within(ncclComm_t comm, const struct kl_op_args *args, const struct kl_call_config *config,
                                  cudaStream_t stream, const char *function)
 {
     KL_TRY(check_limits(comm, &config->limits, function));
-    KL_TRY(kl_call_config_record(config, stream, function));
+    KL_TRY(check_algorithms(comm, config, function));
+    KL_TRY(kl_call_config_record(config, comm, stream, function));
     kl_exec_limit(comm->exec, &config->limits);
     ncclResult_t rc = issue_apart(comm, args, stream, function);
     kl_exec_limit(comm->exec, NULL);

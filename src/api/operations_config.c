@@ -5,6 +5,7 @@
 #include "api/api.h"
 #include "api/call_config.h"
 #include "api/issue.h"
+#include "comm/job.h"
 #include "comm/queue/group.h"
 
 KL_PNCCL(ncclAllReduceConfig);
@@ -70,20 +71,26 @@ ncclResult_t ncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_
 
 /* ---- made of messages: no algorithm, no channels of their own ---- */
 
-static ncclResult_t begin_messages(const ncclCollConfig_t *config, cudaStream_t stream, const char *function)
+static ncclResult_t begin_messages(ncclComm_t handle, const ncclCollConfig_t *config, cudaStream_t stream,
+                                   const char *function)
 {
     struct kl_call_config read;
+    struct ncclComm *comm;
 
     if (!config) return ncclSuccess;
     KL_TRY(kl_call_config_read(config, KL_FUNC_ALL_TO_ALL, function, &read));
-    return kl_call_config_record(&read, stream, function);
+    if (!read.event) return ncclSuccess;
+    KL_TRY(kl_comm_enter(handle, function, &comm));
+    ncclResult_t rc = kl_call_config_record(&read, comm, stream, function);
+    kl_handle_leave(comm);
+    return rc;
 }
 
 KL_PNCCL(ncclAlltoAllConfig);
 ncclResult_t ncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                                 ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    ncclResult_t rc = begin_messages(config, stream, "ncclAlltoAllConfig");
+    ncclResult_t rc = begin_messages(comm, config, stream, "ncclAlltoAllConfig");
 
     return rc ? kl_group_keep_error(rc)
               : kl_api_all_to_all(sendbuff, recvbuff, count, datatype, comm, stream, "ncclAlltoAllConfig");
@@ -93,7 +100,7 @@ KL_PNCCL(ncclGatherConfig);
 ncclResult_t ncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    ncclResult_t rc = begin_messages(config, stream, "ncclGatherConfig");
+    ncclResult_t rc = begin_messages(comm, config, stream, "ncclGatherConfig");
 
     return rc ? kl_group_keep_error(rc)
               : kl_api_gather(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclGatherConfig");
@@ -103,7 +110,7 @@ KL_PNCCL(ncclScatterConfig);
 ncclResult_t ncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
                                ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    ncclResult_t rc = begin_messages(config, stream, "ncclScatterConfig");
+    ncclResult_t rc = begin_messages(comm, config, stream, "ncclScatterConfig");
 
     return rc ? kl_group_keep_error(rc)
               : kl_api_scatter(sendbuff, recvbuff, count, datatype, root, comm, stream, "ncclScatterConfig");

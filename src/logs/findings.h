@@ -48,6 +48,8 @@ enum kl_log_code {
     KL_FOUND_PEER_CHANNELS, /* messages to a peer elsewhere use n of m channels */
     KL_FOUND_AFFINITY, /* the CPUs of rank a (text) are a subset of the CPUs of rank n (other); m: a known defect of the release */
     KL_FOUND_NO_AFFINITY, /* the machine tells no CPUs for the GPU of rank a */
+    KL_FOUND_GPU_PATH,    /* P2P from the GPU of rank n to the GPU of rank m: text, as init tested it */
+    KL_FOUND_GPU_P2P_OFF, /* settings forbid P2P between the GPUs of ranks n and m: text */
     KL_LOG_CODES
 };
 

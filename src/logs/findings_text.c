@@ -75,6 +75,8 @@ static const struct {
         {"affinity", "compare with the CPUs that the job may use (taskset -p, cpuset of the container), and nvidia-smi "
                      "topo -m"},
     [KL_FOUND_NO_AFFINITY] = {"no_affinity", NULL},
+    [KL_FOUND_GPU_PATH] = {"gpu_path", NULL},
+    [KL_FOUND_GPU_P2P_OFF] = {"gpu_p2p_off", "unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL, and measure both"},
 };
 
 static const char *const weights[KL_LOG_WEIGHTS] = {"stops", "follows", "costs", "remark"};
@@ -116,8 +118,21 @@ static const char *unfinished_remedy(const struct kl_log_finding *f)
            "NCCL_IB_GID_INDEX, NCCL_SOCKET_IFNAME), and whether a firewall lets only some ports through";
 }
 
+static const char *gpu_path_remedy(const char *why)
+{
+    if (strstr(why, "no access"))
+        return "consumer GPUs and instances of MIG have no P2P; for others nvidia-smi topo -p2p rw says whether the "
+               "driver allows it";
+    if (strstr(why, "writes get lost"))
+        return "turn off the host's IOMMU (iommu=pt on the kernel's command line), and ACS of its PCI switches; "
+               "NCCL_P2P_DISABLE=1 saves the test";
+    return "look for errors of the GPUs in the kernel's log (dmesg), and run nvidia-smi topo -p2p rw; "
+           "NCCL_P2P_DISABLE=1 avoids the path";
+}
+
 static const char *remedy_of(const struct kl_log_finding *f)
 {
+    if (f->code == KL_FOUND_GPU_PATH) return gpu_path_remedy(f->text);
     if (f->code == KL_FOUND_CAUSE) return kl_cause_facts(f->cause)->remedy;
     if (f->code == KL_FOUND_MACHINE) return kl_anomaly_remedy(f->fault);
     if (f->code == KL_FOUND_UNFINISHED) return unfinished_remedy(f);
@@ -254,6 +269,16 @@ static void machine_text(const struct kl_log_finding *f, struct kl_text *t)
                     f->n, kl_plural(f->n), f->n == 1 ? "ies" : "y", f->x);
     else if (f->code == KL_FOUND_NVLS_OFF)
         kl_text_add(t, "the NVSwitches offer no multicast, so NVLS is not used");
+    else if (f->code == KL_FOUND_GPU_PATH)
+        kl_text_add(t,
+                    "P2P from the GPU of rank %d to the GPU of rank %d %s; all data of the communicator go through "
+                    "host memory",
+                    f->n, f->m, f->text);
+    else if (f->code == KL_FOUND_GPU_P2P_OFF)
+        kl_text_add(t,
+                    "P2P between the GPUs of ranks %d and %d is off: %s; all data of the communicator go through "
+                    "host memory",
+                    f->n, f->m, f->text);
     else if (f->code == KL_FOUND_AFFINITY)
         kl_text_add(t, "the CPUs near rank %d's GPU (%s) are only a part of those near rank %d's (%s)", f->a, f->text,
                     f->n, f->other);

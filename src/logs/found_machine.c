@@ -248,6 +248,45 @@ static void find_affinity(struct kl_finding_list *list)
     free(p);
 }
 
+/* ---- P2P between GPUs: the first path of those with one outcome stands for all ---- */
+
+enum { PATHS_LOOKED_AT = 4096 }; /* of the largest node */
+
+static bool is_first_path(const struct kl_log *log, int path)
+{
+    for (int i = 0; i < path; i++)
+        if (!strcmp(log->gpu_path[i].why, log->gpu_path[path].why)) return false;
+    return true;
+}
+
+static int paths_like(const struct kl_log *log, int path, int end)
+{
+    int n = 0;
+
+    for (int i = path; i < end; i++) n += !strcmp(log->gpu_path[i].why, log->gpu_path[path].why);
+    return n;
+}
+
+static void find_gpu_paths(struct kl_finding_list *list)
+{
+    const struct kl_log *log = list->log;
+    const int end = log->ngpu_path < PATHS_LOOKED_AT ? log->ngpu_path : PATHS_LOOKED_AT;
+
+    for (int i = 0; i < end; i++) {
+        const struct kl_log_gpu_path *p = &log->gpu_path[i];
+
+        if (!is_first_path(log, i)) continue;
+        kl_finding_add(list,
+                       (struct kl_log_finding){.code = p->tested ? KL_FOUND_GPU_PATH : KL_FOUND_GPU_P2P_OFF,
+                                               .weight = KL_LOG_COSTS,
+                                               .at = p->at,
+                                               .n = p->from,
+                                               .m = p->to,
+                                               .text = p->why,
+                                               .times = paths_like(log, i, end)});
+    }
+}
+
 void kl_found_machine(struct kl_finding_list *list)
 {
     find_faults(list);
@@ -257,4 +296,5 @@ void kl_found_machine(struct kl_finding_list *list)
     find_nvls(list);
     find_no_affinity(list);
     find_affinity(list);
+    find_gpu_paths(list);
 }

@@ -353,6 +353,13 @@ static const struct {
          INFO("b:1:1 [0]", "NET/IB : Using [0]m0:1/IB ; OOB e:1<0>"),
      "nics_differ"},
     {INFO("a:1:1 [0]", "NET/IB : Using [0]m0:1/IB [1]m1:1/RoCE ; OOB e:1<0>"), "mixed_fabric"},
+    {INFO("a:1:1 [0]", "P2P from the GPU of rank 0 to the GPU of rank 1 is broken: reads are wrong")
+         INFO("a:1:1 [0]", "P2P from the GPU of rank 0 to the GPU of rank 2 is not there: the driver gives no access")
+             INFO("a:2:2 [1]", "P2P from the GPU of rank 1 to the GPU of rank 0 is broken: reads are wrong"),
+     "gpu_path gpu_path"},
+    {INFO("a:1:1 [0]", "P2P from the GPU of rank 0 to the GPU") INFO("a:1:1 [0]", "P2P from the GPU of rank x")
+         INFO("a:1:1 [0]", "the GPUs of ranks 0 and 1 are warm"),
+     ""},
 };
 
 /* The worst finding, its weight, and words of its remedy. */
@@ -405,6 +412,13 @@ static const struct {
     {INFO("a:1:1 [0]", "NCCL version 2.28.9+cuda13") INFO("a:1:1 [0]", "Affinity for GPU 0 is 0-7. (x)")
          INFO("a:1:1 [1]", "Affinity for GPU 1 is 0-15. (x)"),
      "affinity", "remark", "taskset"},
+    {INFO("a:1:1 [0]",
+          "P2P from the GPU of rank 0 to the GPU of rank 1 is broken: writes get lost, as by an IOMMU"),
+     "gpu_path", "costs", "iommu=pt"},
+    {INFO("a:1:1 [0]", "P2P from the GPU of rank 0 to the GPU of rank 1 is not there: the driver gives no access"),
+     "gpu_path", "costs", "nvidia-smi topo"},
+    {INFO("a:1:1 [0]", "the GPUs of ranks 0 and 1, and all others, use no P2P: NCCL_P2P_DISABLE is set"),
+     "gpu_p2p_off", "costs", "unset NCCL_P2P_DISABLE"},
 };
 
 static void findings_weigh_what_they_cost(void **state)

@@ -187,6 +187,14 @@ struct kl_log_gdr {
     const char *name, *gpu;
 };
 
+/** P2P between the GPUs of two ranks that does not work, as init tests it, or that settings forbid: lines of Kolo. */
+struct kl_log_gpu_path {
+    struct kl_log_at at;
+    int origin, from, to; /* ranks */
+    bool tested;
+    const char *why; /* "is broken: writes get lost, as by an IOMMU"; of settings: their sentence */
+};
+
 /** A node of "=== System", in the order of the tree. */
 struct kl_log_node {
     int system, depth;      /* depth: the column it stands in; -1: a CPU */
@@ -286,6 +294,7 @@ struct kl_log {
     KL_LOG_LIST(kl_log_link, link);
     KL_LOG_LIST(kl_log_nic, nic);
     KL_LOG_LIST(kl_log_gdr, gdr);
+    KL_LOG_LIST(kl_log_gpu_path, gpu_path);
     KL_LOG_LIST(kl_log_system, system);
     KL_LOG_LIST(kl_log_node, node);
     KL_LOG_LIST(kl_log_warning, warning);

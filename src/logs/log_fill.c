@@ -67,7 +67,7 @@ void kl_log_fini(struct kl_log *log)
     void *lists[] = {log->file,   log->origin, log->member,   log->comm,    log->setting, log->version,
                      log->graph,  log->ring,   log->hop,      log->tree,    log->link,    log->nic,
                      log->gdr,    log->system, log->node,     log->warning, log->device,  log->rank,
-                     log->bucket, log->op,     log->progress, log->run};
+                     log->bucket, log->op,     log->progress, log->run,     log->gpu_path};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) free(lists[i]);
     for (struct kl_log_block *b = log->strings; b;) {

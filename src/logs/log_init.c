@@ -313,6 +313,42 @@ static bool read_p2p_check(struct kl_log *log, int origin, const struct kl_log_l
     return true;
 }
 
+/* "P2P from the GPU of rank 0 to the GPU of rank 1 is broken: reads are wrong" */
+static bool read_tested(const char *text, struct kl_log_gpu_path *p, const char **why)
+{
+    const char *at = kl_log_after(text, "P2P from the GPU of rank ");
+
+    if (!at || !kl_log_int(&at, &p->from)) return false;
+    at = kl_log_after(at, " to the GPU of rank ");
+    if (!at || !kl_log_int(&at, &p->to) || *at != ' ') return false;
+    *why = at + 1;
+    return p->tested = true;
+}
+
+/* "the GPUs of ranks 0 and 1, and all others, use no P2P: ..." */
+static bool read_forbidden(const char *text, struct kl_log_gpu_path *p, const char **why)
+{
+    const char *at = kl_log_after(text, "the GPUs of ranks ");
+
+    if (!at || !kl_log_int(&at, &p->from)) return false;
+    at = kl_log_after(at, " and ");
+    if (!at || !kl_log_int(&at, &p->to)) return false;
+    return (*why = kl_log_after(at, ", and all others, use no P2P: ")) != NULL;
+}
+
+static bool read_gpu_path(struct kl_log *log, int origin, const struct kl_log_line *line)
+{
+    struct kl_log_gpu_path p = {.at = line->at, .origin = origin}, *kept;
+    const char *why;
+
+    if (!read_tested(line->text, &p, &why) && !read_forbidden(line->text, &p, &why)) return false;
+    kept = KL_LOG_NEW(log, gpu_path);
+    if (!kept) return true;
+    *kept = p;
+    kept->why = kl_log_keep(log, why, strlen(why));
+    return true;
+}
+
 static bool read_nvls(struct kl_log *log, int origin, const struct kl_log_line *line)
 {
     const char *at = kl_log_after(line->text, "NVLS multicast support is ");
@@ -359,7 +395,7 @@ bool kl_log_read_init(struct kl_log *log, int origin, const struct kl_log_line *
 {
     static bool (*const forms[])(struct kl_log *, int, const struct kl_log_line *) = {
         read_start, read_rank,   read_channels, read_timings, read_affinity, read_p2p_check,
-        read_nvls,  read_device, read_choice,   read_version, read_setting};
+        read_nvls,  read_device, read_choice,   read_version, read_setting,  read_gpu_path};
 
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (forms[i](log, origin, line)) return true;

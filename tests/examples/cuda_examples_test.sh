@@ -13,6 +13,15 @@ for name in jacobi training; do
         expect ": 0 wrong, 0 processes failed" "$dir/$name" $shape $size
     done
 done
+# Their communicators on GPUs of the stand-in. Ranks of one process cannot have a graph each there, as jacobi's devices have.
+for gpus in 1 2 8; do
+    for shape in "1 1" "1 8" "2 4" "4 2"; do
+        # shellcheck disable=SC2086 # numbers
+        on_gpus "$gpus" ": 0 wrong, 0 processes failed" "$dir/training" $shape 2
+    done
+    on_gpus "$gpus" ": 0 wrong, 0 processes failed" "$dir/jacobi" 4 1 102 20
+done
+KOLO_CUDA_STRICT=1 on_gpus 2 ": 0 wrong, 0 processes failed" "$dir/training" 2 2 2
 expect "203 x 203 points, 10 iterations: 0 wrong" "$dir/jacobi" 1 7 203 10 # bands of different heights, blocks that are not full
 
 # A kernel that is not quite right is noticed.

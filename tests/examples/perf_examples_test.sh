@@ -17,11 +17,22 @@ build() {
 }
 
 build "$dir/perf"
-for name in all_reduce all_gather reduce_scatter broadcast alltoall sendrecv; do
+all="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv"
+for name in $all; do
     KOLO_HOST_DEVICES=8 expect "$fine" "$dir/perf/${name}_perf" -b 64 -e 4K -f 64 -g 3 -t 2 -n 1 -d all -o all -r 4
     expect "$fine" "$KOLO_BUILD/kolo" run --cuda --topo $machine --hosts 2 -n 16 -- "$dir/perf/${name}_perf" -b 1K -e 256K -f 16 -n 2
     grep -q "^#  Rank 15 .* device  7 \[0000:62:00\] NVIDIA A100" "$dir/out"
 done
+
+# The same on GPUs of the stand-in: of one, two, and one each, by threads, by one thread with groups, and by processes.
+for name in $all; do
+    for shape in "1 -g 4" "2 -g 2 -t 2" "8 -g 1 -t 8" "8 -g 4 -t 2"; do
+        # shellcheck disable=SC2086 # words
+        on_gpus "${shape%% *}" "$fine" "$dir/perf/${name}_perf" -b 64 -e 4K -f 64 ${shape#* } -n 1 -d all -o all -r 3
+    done
+    on_gpus 8 "$fine" "$KOLO_BUILD/kolo" run --cuda -n 4 -- "$dir/perf/${name}_perf" -b 1K -e 256K -f 16 -n 2
+done
+KOLO_CUDA_STRICT=1 on_gpus 1 "$fine" "$KOLO_BUILD/kolo" run --cuda -n 2 -- "$dir/perf/all_reduce_perf" -b 1K -e 256K -f 16 -n 2 -g 2
 
 # Wrong results are counted: a sendrecv that expects the data of another rank.
 sed 's/me + ranks - 1/me + 1/' examples/perf/sendrecv.cu >"$dir/wrong.cu"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# place.sh - shared by the tests of examples: a folder for their builds, the places of headers and libraries, and expect.
+# place.sh - shared by the tests of examples: a folder for their builds, the places of headers and libraries, expect, and on_gpus.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -21,4 +21,11 @@ expect() {
     echo "$*: not \"$text\", but:"
     cat "$dir/out"
     exit 1
+}
+
+# on_gpus N TEXT COMMAND...: expect, with communicators on N GPUs of the stand-in.
+on_gpus() {
+    gpus=$1
+    shift
+    KOLO_DEVICES=cuda KOLO_HOST_DEVICES=$gpus LD_LIBRARY_PATH="$CUDA_HOME" expect "$@"
 }

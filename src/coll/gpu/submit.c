@@ -136,10 +136,23 @@ static ncclResult_t move_between_meetings(const struct kl_gpu_mover *mover, cons
 
 /* ---- a worker's share ---- */
 
+/* Of a communicator with one rank, on the program's stream; the worker's follows it, so that the end of the communicator waits
+ * for it. A graph runs on later streams. */
+static ncclResult_t move_single(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s, struct kl_gpu_worker *w)
+{
+    const struct kl_cuda_driver *driver = w->context->driver;
+
+    KL_TRY(mover->move(s));
+    if (s->team->capture) return ncclSuccess;
+    KL_CUDA_TRY(driver, cuEventRecord(w->end[0], s->stream), "device %d", w->context->device);
+    KL_CUDA_TRY(driver, cuStreamWaitEvent(w->stream, w->end[0], 0), "device %d", w->context->device);
+    return ncclSuccess;
+}
+
 static ncclResult_t move_in_order(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s,
                                   struct kl_gpu_worker *w)
 {
-    if (is_alone(s->team)) return mover->move(s);
+    if (is_alone(s->team)) return move_single(mover, s, w);
     if (meets(s)) return move_between_meetings(mover, s, w);
     KL_TRY(kl_gpu_wait_for_all(s->team, w, s->op, s->ranks));
     KL_TRY(wait_for_processes(s));

@@ -64,10 +64,11 @@ static void put_task(struct kl_json *j, ncclComm_t comm, const struct kl_trace_e
     kl_json_text(j, "type", kl_type_name((ncclDataType_t)e->type));
     if (f->reduces) kl_json_text(j, "operator", kl_call_op_name((unsigned)e->op));
     if (e->to >= 0) kl_json_int(j, f->rooted ? "root" : "peer", e->to);
-    if (!e->channels) return;
-    kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[e->algorithm]->algo]);
-    kl_json_text(j, "protocol", kl_proto_name[e->proto]);
-    kl_json_int(j, "channels", e->channels);
+    if (e->channels) { /* GPUs of one host have no plan */
+        kl_json_text(j, "algorithm", kl_algo_name[kl_algorithms[e->algorithm]->algo]);
+        kl_json_text(j, "protocol", kl_proto_name[e->proto]);
+        kl_json_int(j, "channels", e->channels);
+    }
     if (e->kind != KL_TRACE_OP) return;
     if (kl_select_way_text(e->way)) kl_json_text(j, "way", kl_select_way_text(e->way));
     if (e->way & KL_SELECT_BY_TUNER) kl_json_text(j, "tuner", comm->tuner_name);

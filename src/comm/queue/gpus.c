@@ -8,6 +8,7 @@
 #include "coll/gpu/stage.h"
 #include "coll/gpu/team.h"
 #include "coll/select/select.h"
+#include "comm/diagnosis/trace.h"
 #include "comm/queue/crossing.h"
 #include "comm/queue/record.h"
 #include "comm/together.h"
@@ -304,11 +305,36 @@ static uint8_t way_of(const struct kl_gpu_op *op, bool staged)
     return kl_select_way(staged || kl_gpu_stage_exists(op) ? KL_COPY_STAGED : KL_COPY_DIRECT, false, false);
 }
 
+/* From their call on; a trace shows those in progress by the time in the flight record. */
+static void begin_trace(ncclComm_t comm, uint64_t first, uint64_t now)
+{
+    comm->begun_at = now;
+    kl_flight_time_begin(comm->flight, first, kl_load_relaxed(&comm->tasks_taken));
+}
+
+/* Until they were on the GPUs. No engine runs them: the ring of its events is the caller's. */
+static void trace_ops(ncclComm_t comm)
+{
+    const struct kl_gpu_call *call = &comm->gpus->call;
+    const uint64_t first = kl_load_relaxed(&comm->tasks_taken) - call->nops, now = kl_ticks();
+
+    for (size_t i = 0; i < call->nops; i++) {
+        const struct kl_task *t = call->op[i].task;
+        struct kl_trace_event e = kl_trace_task(KL_TRACE_OP, t);
+        e.number = first + i + 1;
+        e.collective = kl_func_is_message(t->func) ? 0 : (uint32_t)t->number;
+        e.way = way_of(&call->op[i], comm->gpus->team->relay);
+        e.begin = comm->begun_at;
+        e.end = now;
+        kl_trace_add(comm->trace, KL_TRACE_RUNNER, &e);
+    }
+}
+
 /* In the flight record, and as collectives with their numbers. */
 static void record(ncclComm_t comm)
 {
     const struct kl_gpu_call *call = &comm->gpus->call;
-    const uint64_t now = kl_ticks();
+    const uint64_t now = kl_ticks(), first = kl_load_relaxed(&comm->tasks_taken);
 
     for (size_t i = 0; i < call->nops; i++) {
         const uint64_t number = kl_load_relaxed(&comm->tasks_taken);
@@ -322,6 +348,7 @@ static void record(ncclComm_t comm)
         call->op[i].task = t;
     }
     comm->begun = kl_flight_begin(comm->flight, kl_load_relaxed(&comm->tasks_taken));
+    if (comm->trace) begin_trace(comm, first, now);
 }
 
 /* The tasks are on the GPUs. */
@@ -369,7 +396,9 @@ static ncclResult_t end(ncclComm_t comm)
         crossing ? kl_crossing_end(crossing, &comm->gpus->call) : kl_gpu_end(comm->gpus->team, &comm->gpus->call);
 
     rc = kl_load_acquire(&comm->failed) ? kl_comm_failure(comm) : fail(comm, rc);
-    if (!crossing) finish(comm); /* else the engine does */
+    if (crossing) return rc; /* the engine does the rest */
+    if (comm->trace && !rc) trace_ops(comm);
+    finish(comm);
     return rc;
 }
 
@@ -425,7 +454,7 @@ static bool is_planned(ncclComm_t comm, const struct kl_task *t)
     return g->crossing || (t->func < KL_FUNCS && kl_gpu_team_has_schedules(g->team));
 }
 
-ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream)
+static ncclResult_t issue(ncclComm_t comm, cudaStream_t stream)
 {
     struct kl_queued *q = &comm->queued[comm->nqueued];
 
@@ -438,4 +467,22 @@ ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream)
     ncclResult_t rc = kl_comm_run_on_gpus(comm);
     kl_comm_drop_queued(comm);
     return rc;
+}
+
+static __attribute__((noinline)) ncclResult_t issue_traced(ncclComm_t comm, cudaStream_t stream)
+{
+    const uint64_t begin = kl_ticks(), before = kl_load_relaxed(&comm->tasks_taken);
+    struct kl_trace_event e = kl_trace_task(KL_TRACE_CALL, &comm->queued[comm->nqueued].task);
+    ncclResult_t rc = issue(comm, stream);
+
+    e.number = kl_load_relaxed(&comm->tasks_taken) == before ? 0 : before + 1;
+    e.begin = begin;
+    e.end = kl_ticks();
+    if (!rc) kl_trace_add(comm->trace, KL_TRACE_CALLER, &e);
+    return rc;
+}
+
+ncclResult_t kl_comm_issue_on_gpus(ncclComm_t comm, cudaStream_t stream)
+{
+    return comm->trace ? issue_traced(comm, stream) : issue(comm, stream);
 }
