@@ -636,6 +636,7 @@ void body_drop(struct body *b)
     free(b->named);
     free(b->regions);
     free(b->groups);
+    free(b->pointers);
     free(b->segments);
     free(b->shared);
     free(b->types);

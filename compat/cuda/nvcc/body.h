@@ -119,6 +119,8 @@ struct body {
     size_t *named; /* the variable that each token from `open` to `close` names; NULL while the body is read */
     struct region *regions;
     size_t region_count;
+    struct piece *pointers; /* members of parameters that must be no arrays */
+    size_t pointer_count;
     char *shared, *types, *constants, *handles; /* names, between spaces */
     uint32_t sequences;
     struct group *groups;
