@@ -77,13 +77,67 @@ static bool put_choice(struct expander *x, const struct function *f, struct text
     return true;
 }
 
+/* A parameter that threads may change is the initial value of a variable of each. */
+static bool changes_parameters(const struct expander *x, const struct function *f, uint32_t name)
+{
+    const struct tokens *k = x->k;
+
+    for (uint32_t i = f->body; i < k->at[f->body].partner; i++)
+        if (token_is_name(k, i) && token_same(k, i, name) && !token_among(k, i - 1, " . -> :: ") &&
+            (is_assignment(k, i + 1) || token_among(k, i + 1, " ++ -- ") || token_among(k, i - 1, " ++ -- ")))
+            return true;
+    return false;
+}
+
+/* `float *` of `float *__restrict__ p`: a plain type, of which there can be a variable. */
+static bool is_variable(const struct tokens *k, struct piece p, uint32_t name)
+{
+    return name != NO_TOKEN && name > p.from && name + 1 == p.to && !is_type_word(k, name) &&
+           find_outside(k, p.from, p.to, " & && ... [ ( const ") == NO_TOKEN;
+}
+
+static bool put_variables(const struct expander *x, struct frame *fr, struct text *out)
+{
+    const struct tokens *k = x->k;
+    uint32_t at = fr->f->open + 1;
+    struct piece p;
+    bool any = false;
+
+    while (next_piece(k, &at, k->at[fr->f->open].partner, &p)) {
+        uint32_t name = declared_name(k, p);
+        char *word;
+
+        if (!is_variable(k, p, name) || !changes_parameters(x, fr->f, name)) continue;
+        any = true;
+        if (!out) continue;
+        word = source_word(&x->source, name);
+        text_put(out, " ");
+        for (uint32_t i = p.from; i < name; i++) {
+            expand_word(x, i, out);
+            text_put(out, " ");
+        }
+        text_print(out, "%s__kolo = %s;", word, word);
+        expand_rename(fr, name, must_print("%s__kolo", word));
+        free(word);
+    }
+    return any;
+}
+
+static bool has_barriers(const struct tokens *k, const struct function *f)
+{
+    for (uint32_t i = f->body; i < k->at[f->body].partner; i++)
+        if (token_is(k, i, "__syncthreads") || (token_is(k, i, "sync") && token_is(k, i + 1, "("))) return true;
+    return false;
+}
+
 static bool is_to_be_expanded(struct expander *x, const struct function *f)
 {
     const struct tokens *k = x->k;
 
     if (!f->kernel || f->class != NO_TOKEN || token_is(k, f->open - 1, ">") || token_is(k, f->name - 1, "::"))
         return false;
-    return expand_has_calls(x, f->body, k->at[f->body].partner);
+    if (expand_has_calls(x, f->body, k->at[f->body].partner)) return true;
+    return has_barriers(k, f) && put_variables(x, &(struct frame){.f = f}, NULL);
 }
 
 static bool put_kernel(struct expander *x, const struct function *f, struct text *out)
@@ -91,6 +145,7 @@ static bool put_kernel(struct expander *x, const struct function *f, struct text
     const struct tokens *k = x->k;
     struct frame fr = {.f = f};
     uint32_t end = k->at[f->body].partner;
+    bool good;
 
     for (uint32_t i = f->body; i < end; i++)
         if (expand_is_lasting(k, i)) return expand_refuse(x, i, "a static variable, of which there must be one only");
@@ -99,11 +154,14 @@ static bool put_kernel(struct expander *x, const struct function *f, struct text
         expand_word(x, i, out);
         if (i < f->body) expand_gap(x, &fr, i, false, out);
     }
-    if (!put_choice(x, f, out)) return false;
+    good = put_choice(x, f, out);
+    (void)put_variables(x, &fr, out);
     expand_gap(x, &fr, f->body, false, out);
-    if (!expand_sequence(x, &fr, f->body + 1, end, out)) return false;
+    good = good && expand_sequence(x, &fr, f->body + 1, end, out);
     text_put(out, "}");
-    return true;
+    for (size_t r = 0; r < fr.count; r++) free(fr.renames[r].by);
+    free(fr.renames);
+    return good;
 }
 
 static void try_kernel(struct expander *x, const struct function *f, struct refusals *refusals, struct text *out)

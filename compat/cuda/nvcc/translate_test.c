@@ -291,7 +291,7 @@ static const struct {
      NULL},
     {"__global__ void k(int *p) { int t = threadIdx.x; while (t) { t--; __syncthreads(); } }", "condition"},
     {"__global__ void k(int *p) { int n = 3, *q = &n; while (n) { __syncthreads(); *q = threadIdx.x; } }", "condition"},
-    {"__global__ void k(int *p, int n) { p += threadIdx.x; __syncthreads(); *p = n; }", "parameter"},
+    {"__global__ void k(int *p, int n) { p += threadIdx.x; __syncthreads(); *p = n; }", NULL},
     {"__global__ void k(int *p) { int v = p[threadIdx.x], &r = v; __syncthreads(); r++; __syncthreads(); p[0] = v; }",
      "address"},
     {"__global__ void k(int *p) { int a[2]; int *q = a; *q = 1; __syncthreads(); p[0] = *q; }", "address"},
