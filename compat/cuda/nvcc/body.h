@@ -111,6 +111,7 @@ struct body {
     size_t header_count;
     struct stride *strides;
     size_t stride_count;
+    bool keeps_notes;   /* that functions have returned: statements like others, not of the frame */
     bool keeps_strides; /* they are ordinary statements: with them in the frame the kernel was no loops */
     struct piece *bare; /* statements of the frame that get braces */
     size_t bare_count;

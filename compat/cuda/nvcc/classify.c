@@ -213,8 +213,8 @@ bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns
             i += 2;
         } else if (token_among(k, i - 1, " . -> ")) {
             if (token_is(k, i + 1, "(")) return false;
-        } else if (!is_constant_word(b, i) && !in_words(k, i, b->shared)) {
-            return false;
+        } else if (!is_constant_word(b, i) && !in_words(k, i, b->shared) && !has_name(&b->t->aliases, k, i)) {
+            return false; /* aliases: variables of the device, which all threads read */
         }
     }
     return from < to;

@@ -80,6 +80,9 @@ static bool is_declaration(const struct tokens *k, uint32_t i)
 
     if (!token_is_name(k, i) || !i || !token_among(k, i + 1, " = ; , [ ( { : ) ")) return false;
     while (before && token_among(k, before, " * & && const __restrict__ __restrict ")) before--;
+    if (before + 1 < i && token_is_name(k, before) && before && !token_among(k, before - 1, " ; { } ( , const < > ") &&
+        !token_is_name(k, before - 1))
+        return false; /* a product */
     return (token_is_name(k, before) &&
             !token_among(k, before, " return else case goto new delete sizeof do typename ")) ||
            token_is(k, before, ">");

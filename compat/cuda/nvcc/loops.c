@@ -202,9 +202,21 @@ static void note_refusal(struct translation *t, const struct body *b, uint32_t n
     free(why);
 }
 
+/* Read the kernel, with more of it as statements like others. */
+static bool try_loops(struct translation *t, struct body *b, uint32_t header, uint32_t open, struct body how)
+{
+    body_drop(b);
+    *b = how;
+    b->t = t;
+    b->k = &t->source.tokens;
+    b->functions = t->functions;
+    b->open = t->kernel_body;
+    return body_read(b, header, open) && body_classify(b);
+}
+
 void translate_barriers(struct translation *t)
 {
-    struct body b = {.t = t, .k = &t->source.tokens, .open = t->kernel_body};
+    struct body b = {.k = &t->source.tokens, .open = t->kernel_body};
     struct loops w = {.b = &b, .s = &t->source, .segment = NO_GROUP};
     uint32_t header, from = skip_template_headers(b.k, t->statement, b.open, &header),
                      open = parameters_of(b.k, from, b.open);
@@ -212,14 +224,10 @@ void translate_barriers(struct translation *t)
 
     if (t->options->fibres || open == NO_TOKEN || t->source.failed) return;
     if (!t->functions) t->functions = functions_find(t);
-    b.functions = t->functions;
-    loops = body_read(&b, header, open) && body_classify(&b);
-    if (!loops && b.stride_count) { /* with strides as statements like others */
-        body_drop(&b);
-        b = (struct body){
-            .t = t, .k = &t->source.tokens, .functions = t->functions, .open = t->kernel_body, .keeps_strides = true};
-        loops = body_read(&b, header, open) && body_classify(&b);
-    }
+    loops = try_loops(t, &b, header, open, (struct body){.keeps_notes = false});
+    if (!loops && b.choice != NO_LOCAL) loops = try_loops(t, &b, header, open, (struct body){.keeps_notes = true});
+    if (!loops && b.stride_count)
+        loops = try_loops(t, &b, header, open, (struct body){.keeps_notes = true, .keeps_strides = true});
     report(t, &b, open - 1, loops);
     if (!loops && b.choice != NO_LOCAL && t->refusals) note_refusal(t, &b, open - 1);
     if (loops) {

@@ -38,12 +38,24 @@ static const char known[] = " llabs labs exp expf exp2 exp2f exp10 exp10f expm1 
                             "make_ulonglong2 make_cuComplex make_cuFloatComplex make_cuDoubleComplex cuCadd cuCaddf "
                             "cuCmul cuCmulf cuCsub cuCsubf cuCreal cuCrealf "
                             "cuCimag cuCimagf cuConj cuConjf cuCabs cuCabsf cuCdiv cuCdivf dim3 printf memcpy memset ";
+/* Of cuda_fp16.h, cuda_bf16.h and curand_kernel.h. */
+static const char of_headers[] =
+    " __hadd2 __hsub __hsub2 __hmul __hmul2 __hdiv __h2div __hfma __hfma2 __hneg __hneg2 __habs __habs2 __hlt __hgt __hle "
+    "__hge __heq __hne __hmax __hmin __hmax2 __hmin2 hexp hexp2 hlog hlog2 hsqrt hrsqrt hrcp hfloor hceil h2exp h2log h2sqrt "
+    "h2rsqrt h2rcp __float2half2_rn __floats2half2_rn __float22half2_rn __half22float2 __low2float __high2float __low2half "
+    "__high2half __low2half2 __high2half2 __lows2half2 __highs2half2 __halves2half2 __half2half2 __int2half_rn __half2int_rn "
+    "__float2bfloat16_rn __float2bfloat162_rn __floats2bfloat162_rn __float22bfloat162_rn __bfloat1622float2 "
+    "__low2bfloat16 __high2bfloat16 __halves2bfloat162 __bfloat162bfloat162 curand_init curand curand4 curand_uniform "
+    "curand_uniform_double curand_uniform4 curand_normal curand_normal_double curand_normal2 curand_normal4 "
+    "curand_log_normal curand_poisson skipahead skipahead_sequence ";
 static const char polling[] =
     " atomicAdd atomicSub atomicMin atomicMax atomicExch atomicInc atomicDec atomicCAS atomicAnd atomicOr atomicXor "
     "atomicAdd_block "
     "atomicSub_block atomicMin_block atomicMax_block atomicExch_block atomicCAS_block atomicAnd_block atomicOr_block "
     "atomicXor_block "
-    "atomicInc_block atomicDec_block atomicAdd_system __threadfence __threadfence_block __threadfence_system ";
+    "atomicInc_block atomicDec_block atomicAdd_system atomicSub_system atomicMin_system atomicMax_system "
+    "atomicExch_system atomicCAS_system atomicAnd_system atomicOr_system atomicXor_system atomicInc_system "
+    "atomicDec_system clock clock64 __threadfence __threadfence_block __threadfence_system ";
 static const char not_calls[] = " if for while switch return sizeof alignof decltype static_assert noexcept constexpr "
                                 "else do case and or not catch alignas "
                                 "__attribute__ __builtin_expect __builtin_assume __align__ ";
@@ -210,6 +222,15 @@ struct level {
     uint32_t space, class, open, header;
 };
 
+static void note_class(struct functions *f, const struct tokens *k, uint32_t name)
+{
+    char *word = must_copy(k->text + k->at[name].start, k->at[name].end - k->at[name].start);
+    bool fresh;
+
+    (void)names_add(&f->classes, word, &fresh);
+    free(word);
+}
+
 static struct level class_at(const struct tokens *k, uint32_t statement, uint32_t brace, uint32_t space)
 {
     uint32_t header, from = skip_template_headers(k, statement, brace, &header);
@@ -246,6 +267,7 @@ struct functions *functions_find(const struct translation *t)
                 level[depth + 1] = s.kind == SCOPE_CLASS ? class_at(k, walk.statement, i, level[depth].space)
                                                          : (struct level){i, NO_TOKEN, NO_TOKEN, NO_TOKEN};
                 depth++;
+                if (level[depth].class != NO_TOKEN) note_class(f, k, level[depth].class);
                 walk.statement = i + 1;
                 continue;
             }
@@ -277,6 +299,7 @@ void functions_drop(struct functions *f)
     if (!f) return;
     names_drop(&f->names);
     names_drop(&f->constants);
+    names_drop(&f->classes);
     free(f->first);
     free(f->at);
     free(f);
@@ -553,7 +576,9 @@ static bool is_plain_name(struct functions *f, const struct tokens *k, uint32_t 
 {
     size_t at = find_function(f, k, i);
 
-    if (at == NO_NAME) return token_among(k, i, pure) || token_among(k, i, known) || token_among(k, i, polling);
+    if (at == NO_NAME)
+        return token_among(k, i, pure) || token_among(k, i, known) || token_among(k, i, of_headers) ||
+               token_among(k, i, polling) || names_find(&f->classes, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
     for (; at != NO_NAME; at = f->at[at].same)
         if (!is_plain_function(f, k, &f->at[at])) return false;
     return true;

@@ -32,6 +32,7 @@ struct functions {
     struct function *at;
     size_t count;
     struct names constants; /* of namespaces: numbers that never change */
+    struct names classes;
     bool unclear;           /* some function that is called without its name waits */
     uint8_t functors;       /* of the check whether a function that a variable stands for may wait */
 };
