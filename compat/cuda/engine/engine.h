@@ -38,6 +38,7 @@ struct kl_engine_kernel {
     uint32_t max_threads;       /**< of a block, by __launch_bounds__; 0: unset */
     size_t argument_bytes;      /**< of the block of arguments, which is aligned to 16 or more */
     const size_t *shared_bytes; /**< bytes of its __shared__ variables; NULL: not known */
+    uint32_t cluster[3];        /**< by __cluster_dims__; 0: unset */
 };
 
 /** Extents of a grid or a block, as dim3. */
@@ -49,6 +50,7 @@ struct kl_engine_dim {
 struct kl_engine_launch {
     const struct kl_engine_kernel *kernel;
     struct kl_engine_dim grid, block;
+    struct kl_engine_dim cluster; /**< blocks of it that run together; 0: no clusters. It divides the grid */
     size_t shared_bytes;   /**< dynamic shared memory of a block */
     const void *arguments; /**< packed by kl_engine_pack; read until the grid is done */
     int device;            /**< it uses this device's variables; below KL_ENGINE_DEVICES */

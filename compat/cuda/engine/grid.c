@@ -170,7 +170,7 @@ static void call_helpers(uint64_t wanted, unsigned limit)
 
 static void add_worker(struct kl_grid *grid)
 {
-    if (grid->launch->cooperative || !has_blocks(grid)) return;
+    if (grid->together || !has_blocks(grid)) return;
     (void)pthread_mutex_lock(&pool.lock);
     call_helpers(1, HELPERS_MAX);
     (void)pthread_mutex_unlock(&pool.lock);
@@ -234,6 +234,17 @@ static void leave_grid(struct kl_grid *grid)
     (void)pthread_mutex_unlock(&grid->lock);
 }
 
+/* The number of a block that this thread is to run. */
+static uint64_t take_block(struct kl_grid *grid, struct kl_worker *w)
+{
+    uint64_t number = kl_fetch_add_relaxed(&grid->next, 1);
+
+    if (!kl_cluster_blocks(grid->launch)) return number;
+    w->thread_pointer = __builtin_thread_pointer();
+    kl_store_release(&grid->members[number], w);
+    return kl_cluster_block(grid->launch, grid->cluster, number);
+}
+
 static void run_one_of_all(struct kl_grid *grid)
 {
     struct kl_worker *w = kl_worker_take(grid->launch->shared_bytes);
@@ -241,13 +252,13 @@ static void run_one_of_all(struct kl_grid *grid)
 
     if (w) {
         kl_fault_enter(&guard, w->signal_stack);
-        if (!kl_grid_failed(grid)) run_block(w, grid, kl_fetch_add_relaxed(&grid->next, 1));
+        if (!kl_grid_failed(grid)) run_block(w, grid, take_block(grid, w));
         kl_fault_leave(&guard);
-        kl_worker_give(w);
     } else {
         (void)kl_grid_fail(grid, KL_CUDA_MEMORY);
     }
     leave_grid(grid);
+    if (w) kl_worker_give(w);
 }
 
 static void *run_when_open(void *arg)
@@ -291,6 +302,21 @@ static void run_together(struct kl_grid *grid)
     (void)pthread_mutex_destroy(&grid->lock);
 }
 
+/* One cluster after the other. */
+static void run_clusters(struct kl_grid *grid)
+{
+    const uint64_t clusters = grid->blocks / kl_cluster_blocks(grid->launch);
+
+    grid->blocks = kl_cluster_blocks(grid->launch);
+    for (grid->cluster = 0; grid->cluster < clusters && !kl_grid_failed(grid); grid->cluster++) {
+        kl_store_relaxed(&grid->next, 0);
+        grid->waiting = grid->turn = 0;
+        grid->open = false;
+        for (unsigned i = 0; i < KL_CLUSTER_BLOCKS; i++) kl_store_relaxed(&grid->members[i], NULL);
+        run_together(grid);
+    }
+}
+
 /* ---- entry points ---- */
 
 static bool within(struct kl_engine_dim d, uint64_t x, uint64_t y, uint64_t z)
@@ -302,7 +328,7 @@ bool kl_engine_possible(const struct kl_engine_launch *l)
 {
     return within(l->grid, INT32_MAX, 65535, 65535) && within(l->block, 1024, 1024, 64) &&
            (uint64_t)l->block.x * l->block.y * l->block.z <= KL_BLOCK_THREADS && l->shared_bytes <= SHARED_MAX &&
-           l->device >= 0 && l->device < KL_ENGINE_DEVICES;
+           l->device >= 0 && l->device < KL_ENGINE_DEVICES && kl_cluster_blocks(l) <= KL_CLUSTER_BLOCKS;
 }
 
 /* The grid with all that its blocks launch, but for those that come behind it: these are in *tails then. */
@@ -311,8 +337,11 @@ static int run_grid(const struct kl_engine_launch *launch, unsigned depth, struc
     struct kl_grid grid = {.launch = launch, .add_worker = add_worker, .depth = depth};
 
     grid.blocks = (uint64_t)launch->grid.x * launch->grid.y * launch->grid.z;
+    grid.together = grid.blocks > 1 && (launch->cooperative || kl_cluster_blocks(launch) > 1);
     if (grid.blocks == 1)
         run_blocks(&grid);
+    else if (kl_cluster_blocks(launch) > 1)
+        run_clusters(&grid);
     else if (launch->cooperative)
         run_together(&grid);
     else

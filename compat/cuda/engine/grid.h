@@ -11,6 +11,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+enum { KL_CLUSTER_BLOCKS = 16 };
+
+struct kl_worker;
+
 struct kl_grid {
     const struct kl_engine_launch *launch;
     uint64_t blocks;
@@ -22,7 +26,10 @@ struct kl_grid {
     bool starved;
     unsigned depth;
     struct kl_children tails; /* under the pool's lock */
-    /* of a cooperative grid */
+    /* of a cooperative grid, or of one cluster at a time */
+    bool together;
+    uint64_t cluster;
+    struct kl_worker *_Atomic members[KL_CLUSTER_BLOCKS]; /* of a cluster, by ranks */
     pthread_mutex_t lock;
     pthread_cond_t moved;
     uint64_t live, waiting, turn;
@@ -48,6 +55,10 @@ void kl_grid_add_tail(struct kl_grid *grid, struct kl_child *child);
 
 /** Are these extents and shared memory that a device has? */
 bool kl_engine_possible(const struct kl_engine_launch *launch);
+
+/** The number of blocks in a cluster, 0: there are none; the block of a rank in a cluster, by their numbers. */
+uint32_t kl_cluster_blocks(const struct kl_engine_launch *launch);
+uint64_t kl_cluster_block(const struct kl_engine_launch *launch, uint64_t cluster, uint64_t rank);
 
 /** One block has come to the grid's barrier: wait for the others. False: the grid has failed. */
 bool kl_grid_barrier(struct kl_grid *grid);

@@ -22,7 +22,7 @@ bool kl_grid_fail(struct kl_grid *grid, int error)
     int none = KL_CUDA_SUCCESS;
     bool first = kl_cas_acq_rel(&grid->error, &none, error);
 
-    if (grid->launch->cooperative && grid->blocks > 1) {
+    if (grid->together) {
         (void)pthread_mutex_lock(&grid->lock);
         (void)pthread_cond_broadcast(&grid->moved);
         (void)pthread_mutex_unlock(&grid->lock);

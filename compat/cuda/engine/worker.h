@@ -102,6 +102,7 @@ struct kl_worker {
     char *kept;      /* memory of such kernels */
     size_t kept_bytes;
     struct kl_list ready;
+    char *thread_pointer; /* of the OS thread, while a block of a cluster runs */
     void *shared;
     size_t shared_bytes;
     void *signal_stack;

@@ -71,6 +71,95 @@ class thread_block
     }
 };
 
+/** All threads of a cluster of blocks; without clusters of the block. */
+class cluster_group
+{
+  public:
+    static void sync(KOLO_CUDA_HERE)
+    {
+        __koloClusterBarrier(file, line);
+    }
+    /** A thread that has arrived waits where all others do: so the wait is the whole barrier. */
+    class arrival_token
+    {
+    };
+    static arrival_token barrier_arrive()
+    {
+        return arrival_token();
+    }
+    static void barrier_wait(KOLO_CUDA_HERE)
+    {
+        sync(file, line);
+    }
+    static void barrier_wait(arrival_token &&, KOLO_CUDA_HERE)
+    {
+        sync(file, line);
+    }
+    static dim3 dim_blocks()
+    {
+        dim3 d;
+
+        __koloClusterDim(&d.x, &d.y, &d.z);
+        return d;
+    }
+    static dim3 block_index()
+    {
+        const dim3 d = dim_blocks();
+
+        return dim3(blockIdx.x % d.x, blockIdx.y % d.y, blockIdx.z % d.z);
+    }
+    static unsigned block_rank()
+    {
+        const dim3 d = dim_blocks(), at = block_index();
+
+        return at.x + d.x * (at.y + d.y * at.z);
+    }
+    static unsigned num_blocks()
+    {
+        const dim3 d = dim_blocks();
+
+        return d.x * d.y * d.z;
+    }
+    static dim3 dim_threads()
+    {
+        const dim3 d = dim_blocks();
+
+        return dim3(d.x * blockDim.x, d.y * blockDim.y, d.z * blockDim.z);
+    }
+    static dim3 thread_index()
+    {
+        const dim3 at = block_index();
+
+        return dim3(at.x * blockDim.x + threadIdx.x, at.y * blockDim.y + threadIdx.y, at.z * blockDim.z + threadIdx.z);
+    }
+    static unsigned thread_rank()
+    {
+        return block_rank() * thread_block().size() + __kolo::thread_rank();
+    }
+    static unsigned num_threads()
+    {
+        return num_blocks() * thread_block().size();
+    }
+    static unsigned size()
+    {
+        return num_threads();
+    }
+    /** The block that the address in shared memory belongs to, and the same address in the block `rank`. */
+    static unsigned query_shared_rank(const void *address)
+    {
+        return __koloClusterRankOf(address);
+    }
+    template <class T> static T *map_shared_rank(T *address, int rank)
+    {
+        return static_cast<T *>(__koloClusterShared((void *)address, (unsigned)rank));
+    }
+};
+
+inline cluster_group this_cluster()
+{
+    return cluster_group();
+}
+
 /** All threads of a cooperative launch. */
 class grid_group
 {

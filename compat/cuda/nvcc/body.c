@@ -513,6 +513,16 @@ static bool read_group(struct body *b, uint32_t i, uint32_t end, uint32_t sequen
     return good;
 }
 
+/* `__kolo_d2 = 1;`: a function has returned (expand.h). Statements behind it that all threads need ask for it. */
+static bool has_note(const struct body *b, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to && !b->keeps_notes; i++)
+        if (token_is(b->k, i + 1, "=") && token_is_name(b->k, i) && b->k->at[i].end - b->k->at[i].start > 8 &&
+            !memcmp(b->k->text + b->k->at[i].start, "__kolo_d", 8))
+            return true;
+    return false;
+}
+
 static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t sequence, uint32_t scope_end)
 {
     const struct tokens *k = b->k;
@@ -528,11 +538,11 @@ static bool read_statement(struct body *b, uint32_t i, uint32_t end, uint32_t se
         l.frame = true;
         return add_leaf(b, l);
     }
-    if (!has_barrier(k, i, end) && !warps) {
+    if (!has_barrier(k, i, end) && !warps && !(token_among(k, i, " { if for while do ") && has_note(b, i, end))) {
         if (is_stride(b, i, end, &stride, &counter)) return read_stride(b, stride, counter, end);
         return read_leaf(b, l, scope_end);
     }
-    b->barriers = true;
+    b->barriers |= has_barrier(k, i, end) || warps;
     if (warps && b->group == NO_GROUP && !has_block_barrier(b, i, end))
         return read_group(b, i, end, sequence, scope_end);
     if (warps && b->group != NO_GROUP && !token_among(k, i, " { do if for while "))
@@ -636,6 +646,7 @@ void body_drop(struct body *b)
     free(b->named);
     free(b->regions);
     free(b->groups);
+    free(b->pointers);
     free(b->segments);
     free(b->shared);
     free(b->types);

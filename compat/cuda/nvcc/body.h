@@ -111,6 +111,7 @@ struct body {
     size_t header_count;
     struct stride *strides;
     size_t stride_count;
+    bool keeps_notes;   /* that functions have returned: statements like others, not of the frame */
     bool keeps_strides; /* they are ordinary statements: with them in the frame the kernel was no loops */
     struct piece *bare; /* statements of the frame that get braces */
     size_t bare_count;
@@ -119,6 +120,8 @@ struct body {
     size_t *named; /* the variable that each token from `open` to `close` names; NULL while the body is read */
     struct region *regions;
     size_t region_count;
+    struct piece *pointers; /* members of parameters that must be no arrays */
+    size_t pointer_count;
     char *shared, *types, *constants, *handles; /* names, between spaces */
     uint32_t sequences;
     struct group *groups;

@@ -213,8 +213,8 @@ bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns
             i += 2;
         } else if (token_among(k, i - 1, " . -> ")) {
             if (token_is(k, i + 1, "(")) return false;
-        } else if (!is_constant_word(b, i) && !in_words(k, i, b->shared)) {
-            return false;
+        } else if (!is_constant_word(b, i) && !in_words(k, i, b->shared) && !has_name(&b->t->aliases, k, i)) {
+            return false; /* aliases: variables of the device, which all threads read */
         }
     }
     return from < to;
@@ -282,7 +282,7 @@ static uint32_t passed_to(const struct tokens *k, uint32_t i)
 {
     uint32_t at = i - 1;
 
-    if (!token_among(k, i - 1, " ( , ") || !token_among(k, i + 1, " ) , ")) return NO_TOKEN;
+    if (!token_among(k, i - 1, " ( , ") || !token_among(k, member_end(k, i), " ) , ")) return NO_TOKEN;
     while (at && !token_among(k, at, " ( [ { ; "))
         at = token_among(k, at, " ) ] } ") && k->at[at].partner != NO_TOKEN ? k->at[at].partner - 1 : at - 1;
     if (!token_is(k, at, "(") || !at) return NO_TOKEN;
@@ -301,6 +301,27 @@ static bool decays(const struct tokens *k, uint32_t i, unsigned dimensions)
     return false;
 }
 
+/* `p.out[i] = x`, of a parameter: what a member points to, if it is a pointer, which the compiler is told to check. */
+static bool is_pointed_to(struct body *b, uint32_t i)
+{
+    const struct tokens *k = b->k;
+    uint32_t end = member_end(k, i);
+
+    if (end == i + 1 || !token_is(k, end, "[") || k->at[end].partner == NO_TOKEN) return false;
+    b->pointers = must_grow(b->pointers, (b->pointer_count + 1) * sizeof *b->pointers);
+    b->pointers[b->pointer_count++] = (struct piece){i, end};
+    return true;
+}
+
+/* `p.get()`, if all methods of that name are const. */
+static bool is_only_asked(const struct body *b, uint32_t i)
+{
+    uint32_t end = member_end(b->k, i);
+
+    return end > i + 1 && token_is(b->k, end, "(") && !token_is(b->k, i - 1, "&") &&
+           methods_are_constant(b->functions, b->k, end - 1);
+}
+
 static void note_changes(struct body *b)
 {
     const struct tokens *k = b->k;
@@ -309,11 +330,13 @@ static void note_changes(struct body *b)
         size_t l = body_local(b, i);
         struct local *v = l == NO_LOCAL ? NULL : &b->locals[l];
         uint32_t callee;
+        bool changes;
 
         if (!v || i == v->name) continue;
         if (v->dimensions && !v->parameter && decays(k, i, v->dimensions)) v->escapes = true;
-        if (is_changed(k, i)) v->changed = true;
-        if (token_is(k, i - 1, "&") && (is_changed(k, i) || (v->dimensions && !v->parameter))) v->escapes = true;
+        changes = is_changed(k, i) && !is_only_asked(b, i) && !(v->parameter && is_pointed_to(b, i));
+        if (changes) v->changed = true;
+        if (token_is(k, i - 1, "&") && (changes || (v->dimensions && !v->parameter))) v->escapes = true;
         if (token_is(k, i - 1, "=") && token_is_name(k, i - 2) && token_among(k, i - 3, " & && "))
             v->changed = v->escapes = true;
         callee = passed_to(k, i);

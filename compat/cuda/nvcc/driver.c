@@ -19,6 +19,7 @@ struct driver {
     char *folder; /* of intermediate files */
     bool has_cub; /* the source that was translated last includes it */
     bool loops;   /* some of its kernels became loops */
+    bool methods; /* with methods written where they are called */
     struct words scratch;
 };
 
@@ -276,6 +277,7 @@ static int translate_file(struct driver *d, const char *from, const char *to, bo
     d->has_cub = memmem(text, bytes, "/cub/", 5) != NULL;
     good = translate(text, bytes, &options, &out, stderr);
     d->loops = options.loops > 0;
+    d->methods = options.methods;
     if (good && to) good = write_all(to, &out);
     if (good && !to) good = fwrite(out.at ? out.at : "", 1, out.bytes, stdout) == out.bytes;
     free(text);
@@ -302,6 +304,7 @@ static int compile_translated(struct driver *d, const char *source, const char *
     words_add(&c, object);
     if (d->loops) {
         words_add(&c, "-fopenmp-simd"); /* of its pragmas the loops over threads have one */
+        if (d->methods) words_add(&c, "-fno-access-control");
         if (isatty(STDERR_FILENO)) words_add(&c, "-fdiagnostics-color=always");
     }
     rc = run_into(d, &c, messages);

@@ -5,6 +5,7 @@
  *
  *     v += __shfl_down_sync(m, v, d);      auto __kolo_w1 = __shfl_down_sync(m, v, d); v += __kolo_w1;
  *     x = 2 * sum(v);                      float __kolo_r2; { float v__kolo2 = v; ... __kolo_r2 = v__kolo2; } x = 2 * __kolo_r2;
+ *     x = scan.sum(v);                     the same, with `scan.room` for the method's `room`
  *
  * The kernel as it was stands before it as a function, `__kolo_fibres_of_NAME`, for blocks whose extent is no multiple of warps. The first
  * statement of the kernel, `__kolo_or_fibres(NUMBER, call);`, calls that function.
@@ -17,7 +18,10 @@
 
 #include <stdbool.h>
 
-/** Write the source with its kernels expanded, but for those in `refusals`, to which others are added. False: none was, `out` is empty. */
-bool expand(const char *text, size_t bytes, struct refusals *refusals, struct text *out);
+/**
+ * Write the source with its kernels expanded, but for those in `refusals`, to which others are added; *methods becomes true if members are
+ * used outside of their classes. False: none was expanded, `out` is empty.
+ */
+bool expand(const char *text, size_t bytes, struct refusals *refusals, bool *methods, struct text *out);
 
 #endif

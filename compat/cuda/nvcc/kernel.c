@@ -111,6 +111,20 @@ static void put_bound(struct translation *t, uint32_t from, uint32_t body, struc
     text_put(out, ")");
 }
 
+/* The arguments of __cluster_dims__, if they are there. */
+static void put_cluster(struct translation *t, uint32_t from, uint32_t body, struct text *out)
+{
+    const struct tokens *k = &t->source.tokens;
+    uint32_t word = find_outside(k, from, body, " __cluster_dims__ ");
+
+    if (word == NO_TOKEN || !token_is(k, word + 1, "(") || k->at[word + 1].partner == NO_TOKEN) return;
+    text_put(out, ", __kolo::cluster");
+    for (uint32_t i = word + 1; i <= k->at[word + 1].partner; i++) {
+        text_put(out, " ");
+        text_add(out, k->text + k->at[i].start, k->at[i].end - k->at[i].start);
+    }
+}
+
 /* The kernel's name inside its own body: with all template arguments. */
 static void put_own_name(struct translation *t, uint32_t header, uint32_t open, struct text *out)
 {
@@ -177,6 +191,7 @@ void translate_kernel(struct translation *t, uint32_t body)
     t->kernel_shared = 0;
     text_put(&name, ", ");
     put_bound(t, from, body, &name);
+    put_cluster(t, from, body, &name);
     stub = must_print(" if (__builtin_expect(__koloPending, 0)) { void *__kolo_list[] = {%snullptr}; "
                       "__kolo::launch<%s>(__kolo_list); return; }",
                       list.at ? list.at : "", name.at);

@@ -38,12 +38,24 @@ static const char known[] = " llabs labs exp expf exp2 exp2f exp10 exp10f expm1 
                             "make_ulonglong2 make_cuComplex make_cuFloatComplex make_cuDoubleComplex cuCadd cuCaddf "
                             "cuCmul cuCmulf cuCsub cuCsubf cuCreal cuCrealf "
                             "cuCimag cuCimagf cuConj cuConjf cuCabs cuCabsf cuCdiv cuCdivf dim3 printf memcpy memset ";
+/* Of cuda_fp16.h, cuda_bf16.h and curand_kernel.h. */
+static const char of_headers[] =
+    " __hadd2 __hsub __hsub2 __hmul __hmul2 __hdiv __h2div __hfma __hfma2 __hneg __hneg2 __habs __habs2 __hlt __hgt __hle "
+    "__hge __heq __hne __hmax __hmin __hmax2 __hmin2 hexp hexp2 hlog hlog2 hsqrt hrsqrt hrcp hfloor hceil h2exp h2log h2sqrt "
+    "h2rsqrt h2rcp __float2half2_rn __floats2half2_rn __float22half2_rn __half22float2 __low2float __high2float __low2half "
+    "__high2half __low2half2 __high2half2 __lows2half2 __highs2half2 __halves2half2 __half2half2 __int2half_rn __half2int_rn "
+    "__float2bfloat16_rn __float2bfloat162_rn __floats2bfloat162_rn __float22bfloat162_rn __bfloat1622float2 "
+    "__low2bfloat16 __high2bfloat16 __halves2bfloat162 __bfloat162bfloat162 curand_init curand curand4 curand_uniform "
+    "curand_uniform_double curand_uniform4 curand_normal curand_normal_double curand_normal2 curand_normal4 "
+    "curand_log_normal curand_poisson skipahead skipahead_sequence ";
 static const char polling[] =
     " atomicAdd atomicSub atomicMin atomicMax atomicExch atomicInc atomicDec atomicCAS atomicAnd atomicOr atomicXor "
     "atomicAdd_block "
     "atomicSub_block atomicMin_block atomicMax_block atomicExch_block atomicCAS_block atomicAnd_block atomicOr_block "
     "atomicXor_block "
-    "atomicInc_block atomicDec_block atomicAdd_system __threadfence __threadfence_block __threadfence_system ";
+    "atomicInc_block atomicDec_block atomicAdd_system atomicSub_system atomicMin_system atomicMax_system "
+    "atomicExch_system atomicCAS_system atomicAnd_system atomicOr_system atomicXor_system atomicInc_system "
+    "atomicDec_system clock clock64 __threadfence __threadfence_block __threadfence_system ";
 static const char not_calls[] = " if for while switch return sizeof alignof decltype static_assert noexcept constexpr "
                                 "else do case and or not catch alignas "
                                 "__attribute__ __builtin_expect __builtin_assume __align__ ";
@@ -109,11 +121,24 @@ static bool behind_operand(const struct tokens *k, uint32_t i)
                                                  : token_among(k, i - 1, " ) ] "));
 }
 
+uint32_t member_end(const struct tokens *k, uint32_t i)
+{
+    uint32_t end = i + 1;
+
+    while (token_is(k, end, ".") && token_is_name(k, end + 1)) end += 2;
+    return end;
+}
+
 bool is_changed(const struct tokens *k, uint32_t i)
 {
-    if (is_assignment(k, i + 1) || token_among(k, i + 1, " ++ -- . ")) return true;
+    uint32_t end = member_end(k, i);
+    bool member = end > i + 1;
+
+    while (member && token_is(k, end, "[") && k->at[end].partner != NO_TOKEN) /* perhaps it is an array */
+        end = member_end(k, k->at[end].partner);
+    if (is_assignment(k, end) || token_among(k, end, " ++ -- ") || (member && token_is(k, end, "("))) return true;
     if (i && token_among(k, i - 1, " ++ -- ")) return true;
-    if (token_among(k, i + 1, " [ -> ")) return false; /* of an element: it is not the pointer that changes */
+    if (token_among(k, end, " [ -> ")) return false; /* of an element: it is not the pointer that changes */
     return i && token_is(k, i - 1, "&") && (!behind_operand(k, i - 1) || token_is(k, i - 2, ")"));
 }
 
@@ -192,6 +217,27 @@ static uint32_t class_name(const struct tokens *k, uint32_t from, uint32_t brace
     return i != NO_TOKEN && i < brace ? i : NO_TOKEN;
 }
 
+/* The innermost namespace and class around a declaration. */
+struct level {
+    uint32_t space, class, open, header;
+};
+
+static void note_class(struct functions *f, const struct tokens *k, uint32_t name)
+{
+    char *word = must_copy(k->text + k->at[name].start, k->at[name].end - k->at[name].start);
+    bool fresh;
+
+    (void)names_add(&f->classes, word, &fresh);
+    free(word);
+}
+
+static struct level class_at(const struct tokens *k, uint32_t statement, uint32_t brace, uint32_t space)
+{
+    uint32_t header, from = skip_template_headers(k, statement, brace, &header);
+
+    return (struct level){space, class_name(k, from, brace), brace, header};
+}
+
 static void check_implicit(struct functions *f, const struct tokens *k);
 
 struct functions *functions_find(const struct translation *t)
@@ -199,14 +245,18 @@ struct functions *functions_find(const struct translation *t)
     struct functions *f = must_have(sizeof *f);
     struct translation walk = {.source = t->source};
     const struct tokens *k = &walk.source.tokens;
-    uint32_t *class = must_have(((size_t)k->count + 1) * sizeof *class), depth = 0;
-    uint32_t *space = must_have(((size_t)k->count + 1) * sizeof *space);
+    struct level *level = must_have(((size_t)k->count + 1) * sizeof *level);
+    uint32_t depth = 0;
 
-    class[0] = space[0] = NO_TOKEN;
+    level[0] = (struct level){NO_TOKEN, NO_TOKEN, NO_TOKEN, NO_TOKEN};
     for (uint32_t i = 0; i < k->count; i++) {
         if (token_is(k, i, ";")) {
-            if (class[depth] == NO_TOKEN) note_constants(f, k, walk.statement, i);
+            if (level[depth].class == NO_TOKEN) note_constants(f, k, walk.statement, i);
             walk.statement = i + 1;
+        } else if (token_is(k, i, ":") && i && token_among(k, i - 1, " public private protected ")) {
+            walk.statement = i + 1;
+        } else if (token_is(k, i, "threadIdx") && level[depth].class != NO_TOKEN) {
+            f->unclear = true; /* of an initial value, or of a constructor's */
         } else if (token_is(k, i, "}")) {
             if (depth) depth--;
             walk.statement = i + 1;
@@ -214,8 +264,10 @@ struct functions *functions_find(const struct translation *t)
             struct scope s = scope_opened_by(&walk, i);
 
             if (s.kind == SCOPE_NAMESPACE || s.kind == SCOPE_CLASS) {
-                class[++depth] = s.kind == SCOPE_CLASS ? class_name(k, walk.statement, i) : NO_TOKEN;
-                space[depth] = s.kind == SCOPE_CLASS ? space[depth - 1] : i;
+                level[depth + 1] = s.kind == SCOPE_CLASS ? class_at(k, walk.statement, i, level[depth].space)
+                                                         : (struct level){i, NO_TOKEN, NO_TOKEN, NO_TOKEN};
+                depth++;
+                if (level[depth].class != NO_TOKEN) note_class(f, k, level[depth].class);
                 walk.statement = i + 1;
                 continue;
             }
@@ -227,16 +279,17 @@ struct functions *functions_find(const struct translation *t)
                                                 .header = header,
                                                 .from = from,
                                                 .body = i,
-                                                .space = space[depth],
-                                                .class = class[depth]});
+                                                .space = level[depth].space,
+                                                .class = level[depth].class,
+                                                .class_open = level[depth].open,
+                                                .class_header = level[depth].header});
             }
             if (k->at[i].partner == NO_TOKEN) break;
             i = k->at[i].partner;
             if (s.kind == SCOPE_CODE) walk.statement = i + 1;
         }
     }
-    free(class);
-    free(space);
+    free(level);
     check_implicit(f, k);
     return f;
 }
@@ -246,6 +299,7 @@ void functions_drop(struct functions *f)
     if (!f) return;
     names_drop(&f->names);
     names_drop(&f->constants);
+    names_drop(&f->classes);
     free(f->first);
     free(f->at);
     free(f);
@@ -363,6 +417,7 @@ static uint32_t find_polling_loop(const struct functions *f, const struct tokens
 /* ---- calls ---- */
 
 static bool is_plain_name(struct functions *f, const struct tokens *k, uint32_t i);
+static bool waits_at(struct functions *f, const struct tokens *k, uint32_t i);
 
 static bool is_word_of(const struct tokens *k, uint32_t i, const char *words)
 {
@@ -380,6 +435,78 @@ static bool is_cast_group(const struct tokens *k, uint32_t open, const char *typ
     return true;
 }
 
+/* ---- functions that variables stand for ---- */
+
+/* The function that the token is in. */
+static const struct function *function_around(const struct functions *f, const struct tokens *k, uint32_t i)
+{
+    for (size_t n = 0; n < f->count; n++)
+        if (f->at[n].open < i && i < k->at[f->at[n].body].partner) return &f->at[n];
+    return NULL;
+}
+
+/* Is the name at `i` a variable of its function, of a class or of a type that a template takes? */
+static bool is_functor(const struct functions *f, const struct tokens *k, uint32_t i)
+{
+    const struct function *at = find_function(f, k, i) == NO_NAME ? function_around(f, k, i) : NULL;
+
+    for (uint32_t n = at ? at->open + 1 : i; n < i; n++) {
+        uint32_t type = n - 1;
+
+        if (!token_is_name(k, n) || !token_same(k, n, i) || !token_among(k, n + 1, " , ) ; = ( { ")) continue;
+        while (token_among(k, type, " & && const ")) type--;
+        if ((token_is_name(k, type) && !is_type_word(k, type) && !token_among(k, type, " return else ")) ||
+            token_is(k, type, ">"))
+            return true;
+    }
+    return false;
+}
+
+/* `Op()(a, b)`: the name in front of `()` is of a type. */
+static bool is_made_functor(const struct tokens *k, uint32_t open, const char *types)
+{
+    return token_is(k, open - 1, ">") || is_word_of(k, open - 1, types);
+}
+
+static bool names_what_waits(struct functions *f, const struct tokens *k, uint32_t i);
+
+/* `operator()(...)` */
+static bool is_call_operator(const struct tokens *k, const struct function *f)
+{
+    return f->implicit && token_is(k, f->open - 1, ")") && token_is(k, f->open - 3, "operator");
+}
+
+/* Might a lambda wait, or a function whose address is taken, or an operator change its object? Whether operators wait is checked for all
+ * kernels. */
+static bool functors_wait(struct functions *f, const struct tokens *k)
+{
+    if (f->functors != UNKNOWN) return f->functors == WAITS;
+    f->functors = PLAIN;
+    for (size_t n = 0; n < f->count; n++)
+        if (is_call_operator(k, &f->at[n]) && !token_is(k, k->at[f->at[n].open].partner + 1, "const")) f->functors = WAITS;
+    for (uint32_t i = 1; i < k->count && f->functors == PLAIN; i++) {
+        uint32_t body;
+
+        if (names_what_waits(f, k, i)) f->functors = WAITS;
+        if (!token_is(k, i, "__device__") || !token_is(k, i - 1, "]")) continue;
+        body = find_outside(k, i, k->count, " { ");
+        for (uint32_t n = i; body != NO_TOKEN && n < k->at[body].partner && n < k->count; n++)
+            if (waits_at(f, k, n)) f->functors = WAITS;
+    }
+    return f->functors == WAITS;
+}
+
+/* Methods of the stand-in that wait, or ask for their thread: a class of the source may have one of the same name. */
+static const char own_methods[] =
+    " sync wait arrive arrive_and_wait arrive_and_drop arrive_tx wait_prior thread_rank num_threads meta_group_rank "
+    "meta_group_size shfl shfl_up shfl_down shfl_xor any all ballot match_any match_all group_index thread_index "
+    "block_rank cluster_rank grid_rank is_valid barrier_arrive barrier_wait ";
+
+static bool is_plain_method(struct functions *f, const struct tokens *k, uint32_t i)
+{
+    return !token_among(k, i, own_methods) && find_function(f, k, i) != NO_NAME && is_plain_name(f, k, i);
+}
+
 /* Is the parenthesis no call, or one of a plain function? */
 static bool is_plain_call(struct functions *f, const struct tokens *k, uint32_t open, const char *types)
 {
@@ -387,13 +514,14 @@ static bool is_plain_call(struct functions *f, const struct tokens *k, uint32_t 
 
     if (token_is_name(k, before)) {
         if (token_among(k, before, not_calls) || is_type_word(k, before) || is_word_of(k, before, types)) return true;
-        if (before && token_among(k, before - 1, " . -> ")) return false;
-        return is_plain_name(f, k, before);
+        if (before && token_among(k, before - 1, " . -> ")) return is_plain_method(f, k, before);
+        return is_plain_name(f, k, before) || (is_functor(f, k, before) && !functors_wait(f, k));
     }
     if (token_is(k, before, ")") && k->at[before].partner != NO_TOKEN) {
         uint32_t group = k->at[before].partner;
 
         if (group && token_among(k, group - 1, " if for while switch constexpr ")) return true;
+        if (before == group + 1) return group && is_made_functor(k, group, types) && !functors_wait(f, k);
         return is_cast_group(k, group, types);
     }
     if (token_is(k, before, ">")) {
@@ -436,7 +564,8 @@ static bool is_plain_function(struct functions *f, const struct tokens *k, struc
 
     if (at->state != UNKNOWN) return at->state == PLAIN; /* one that calls itself is not plain */
     at->state = CHECKING;
-    for (uint32_t i = at->body + 1; i < end && plain; i++) plain = !token_among(k, i, " threadIdx static __shared__ ");
+    for (uint32_t i = at->open; i < end && plain; i++) plain = !token_among(k, i, " threadIdx static __shared__ ");
+    for (uint32_t i = at->open; i < at->body && plain; i++) plain = !waits_at(f, k, i); /* values of members */
     if (plain) plain = find_not_plain(f, k, at->body + 1, end, NULL, &why) == NO_TOKEN;
     for (uint32_t i = at->body + 1; i < end && !at->polls; i++) at->polls = call_polls(f, k, i);
     at->state = plain ? PLAIN : WAITS;
@@ -447,7 +576,9 @@ static bool is_plain_name(struct functions *f, const struct tokens *k, uint32_t 
 {
     size_t at = find_function(f, k, i);
 
-    if (at == NO_NAME) return token_among(k, i, pure) || token_among(k, i, known) || token_among(k, i, polling);
+    if (at == NO_NAME)
+        return token_among(k, i, pure) || token_among(k, i, known) || token_among(k, i, of_headers) ||
+               token_among(k, i, polling) || names_find(&f->classes, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
     for (; at != NO_NAME; at = f->at[at].same)
         if (!is_plain_function(f, k, &f->at[at])) return false;
     return true;
@@ -468,15 +599,15 @@ bool is_warp_operation(const struct tokens *k, uint32_t i)
     return token_among(k, i, of_warps) && token_is(k, i + 1, "(") && k->at[i + 1].partner != NO_TOKEN;
 }
 
-static bool may_wait(const struct functions *f, const struct tokens *k, uint32_t body, unsigned depth)
+static bool may_wait(const struct functions *f, const struct tokens *k, const struct function *of, unsigned depth)
 {
-    for (uint32_t i = body + 1; i < k->at[body].partner; i++) {
+    for (uint32_t i = of->open; i < k->at[of->body].partner; i++) {
         if (!token_is_name(k, i)) continue;
         if (token_among(k, i, waiting) || token_among(k, i, of_warps)) return true;
         if (!token_is(k, i + 1, "(") && !token_is(k, i + 1, "<")) continue;
         for (size_t at = find_function(f, k, i); at != NO_NAME; at = f->at[at].same) {
-            if (f->at[at].body == body) continue;
-            if (depth == 0 || may_wait(f, k, f->at[at].body, depth - 1)) return true;
+            if (f->at[at].body == of->body) continue;
+            if (depth == 0 || may_wait(f, k, &f->at[at], depth - 1)) return true;
         }
     }
     return false;
@@ -486,11 +617,31 @@ static bool function_waits(struct functions *f, const struct tokens *k, struct f
 {
     if (at->waits != UNKNOWN) return at->waits == WAITS;
     at->waits = CHECKING;
-    for (uint32_t i = at->body + 1; i < k->at[at->body].partner && at->waits == CHECKING; i++)
-        if (token_among(k, i, waiting) || token_among(k, i, of_warps) || call_waits(f, k, i) != NO_NAME)
-            at->waits = WAITS;
+    for (uint32_t i = at->open; i < k->at[at->body].partner && at->waits == CHECKING; i++)
+        if (waits_at(f, k, i)) at->waits = WAITS;
     if (at->waits == CHECKING) at->waits = PLAIN;
     return at->waits == WAITS;
+}
+
+/* A word that waits, or a call of a function or a method that does. */
+static bool waits_at(struct functions *f, const struct tokens *k, uint32_t i)
+{
+    return token_among(k, i, waiting) || token_among(k, i, of_warps) || call_waits(f, k, i) != NO_NAME ||
+           (i && token_among(k, i - 1, " . -> ") && method_waits(f, k, i) != NO_NAME);
+}
+
+/* Is a function that waits named at `i` otherwise than in a call of it? */
+static bool names_what_waits(struct functions *f, const struct tokens *k, uint32_t i)
+{
+    if (!token_is_name(k, i) || token_is(k, i + 1, "(") || token_among(k, i - 1, " . -> ")) return false;
+    if (token_is(k, i + 1, "<")) {
+        uint32_t close = angle_end(k, i + 1);
+
+        if (close != NO_TOKEN && token_is(k, close + 1, "(")) return false;
+    }
+    for (size_t at = find_function(f, k, i); at != NO_NAME; at = f->at[at].same)
+        if (!f->at[at].kernel && f->at[at].class == NO_TOKEN && function_waits(f, k, &f->at[at])) return true;
+    return false;
 }
 
 size_t call_waits(struct functions *f, const struct tokens *k, uint32_t i)
@@ -502,8 +653,26 @@ size_t call_waits(struct functions *f, const struct tokens *k, uint32_t i)
     return NO_NAME;
 }
 
+size_t method_waits(struct functions *f, const struct tokens *k, uint32_t i)
+{
+    if (!token_is_name(k, i) || !token_among(k, i + 1, " ( < ")) return NO_NAME;
+    for (size_t at = find_function(f, k, i); at != NO_NAME; at = f->at[at].same)
+        if (f->at[at].class != NO_TOKEN && function_waits(f, k, &f->at[at])) return at;
+    return NO_NAME;
+}
+
+bool methods_are_constant(const struct functions *f, const struct tokens *k, uint32_t i)
+{
+    size_t at = find_function(f, k, i);
+
+    if (at == NO_NAME) return false;
+    for (; at != NO_NAME; at = f->at[at].same)
+        if (!token_is(k, k->at[f->at[at].open].partner + 1, "const")) return false;
+    return true;
+}
+
 static void check_implicit(struct functions *f, const struct tokens *k)
 {
     for (size_t i = 0; i < f->count && !f->unclear; i++)
-        f->unclear = f->at[i].implicit && may_wait(f, k, f->at[i].body, 8);
+        f->unclear = f->at[i].implicit && may_wait(f, k, &f->at[i], 8);
 }

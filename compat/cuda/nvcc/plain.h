@@ -16,6 +16,7 @@ struct function {
         from; /* its declaration; the `<` of its template header, NO_TOKEN if it has none; behind that */
     uint32_t name, open, body; /* its name, the parenthesis of its parameters, its brace */
     uint32_t space, class;     /* the brace of the namespace, the name of the class around it; NO_TOKEN: none */
+    uint32_t class_open, class_header; /* the brace of the class, the `<` of its template header; NO_TOKEN: none */
     bool kernel;
     size_t same;   /* the next one of this name, NO_NAME if there is none */
     bool implicit; /* an operator, a constructor, a destructor: called without its name */
@@ -31,7 +32,9 @@ struct functions {
     struct function *at;
     size_t count;
     struct names constants; /* of namespaces: numbers that never change */
+    struct names classes;
     bool unclear;           /* some function that is called without its name waits */
+    uint8_t functors;       /* of the check whether a function that a variable stands for may wait */
 };
 
 struct functions *functions_find(const struct translation *t);
@@ -53,6 +56,12 @@ size_t functions_first(const struct functions *f, const struct tokens *k, uint32
 /** Does a function of this name in the source wait for other threads, or ask which one it runs in? Its number in functions, or NO_NAME. */
 size_t call_waits(struct functions *f, const struct tokens *k, uint32_t i);
 
+/** The same for methods, which are called of an object or a class. */
+size_t method_waits(struct functions *f, const struct tokens *k, uint32_t i);
+
+/** Are all functions of this name in the source const, and are there some? */
+bool methods_are_constant(const struct functions *f, const struct tokens *k, uint32_t i);
+
 /** An operation of the lanes of a warp, with its parenthesis; all but __syncwarp have a result. */
 bool is_warp_operation(const struct tokens *k, uint32_t i);
 
@@ -68,7 +77,10 @@ uint32_t statement_end(const struct tokens *k, uint32_t i, uint32_t end);
 /** Is the token an operator that changes the name before it, `=`, `+=`, `>>=`? */
 bool is_assignment(const struct tokens *k, uint32_t i);
 
-/** Is the name at `i` assigned to, counted, or is its address taken? */
+/** Past the name at `i` and the members that it is followed by, `p.a.b`. */
+uint32_t member_end(const struct tokens *k, uint32_t i);
+
+/** Is the name at `i`, or a member of it, assigned to, counted, is a method called of it, or its address taken? */
 bool is_changed(const struct tokens *k, uint32_t i);
 
 #endif

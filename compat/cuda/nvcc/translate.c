@@ -150,13 +150,13 @@ static bool translate_expanded(const char *text, size_t bytes, const struct tran
     for (;;) {
         struct text expanded = {0};
         size_t before;
-        bool any = expand(text, bytes, refusals, &expanded), good;
+        bool methods = false, any = expand(text, bytes, refusals, &methods, &expanded), good;
         char *said = NULL;
         size_t said_bytes = 0;
         FILE *report = options->report ? open_memstream(&said, &said_bytes) : NULL;
 
         before = refusals->count;
-        *done = (struct translate_options){.report = report};
+        *done = (struct translate_options){.report = report, .methods = methods};
         good = translate_once(any ? expanded.at : text, any ? expanded.bytes : bytes, done, refusals, out, errors);
         text_drop(&expanded);
         if (report) (void)fclose(report);
@@ -192,6 +192,7 @@ bool translate(const char *text, size_t bytes, struct translate_options *options
     if (options->fibres) return translate_once(text, bytes, options, NULL, out, errors);
     good = translate_expanded(text, bytes, options, &refusals, &done, out, errors);
     options->loops += done.loops;
+    options->methods |= done.methods;
     refusals_drop(&refusals);
     return good;
 }

@@ -10,6 +10,7 @@ struct translate_options {
     bool fibres;    /* all of them with a fibre for each thread */
     FILE *report;   /* a line for each of them goes there; NULL: none does */
     unsigned loops; /* is increased by the number of kernels that became loops */
+    bool methods;   /* becomes true if private members are used outside of their classes */
 };
 
 /** Translate `text`, with errors told to `errors`. False: there were some, and `out` is not to be used. */

@@ -44,6 +44,9 @@ static void translate_function(struct translation *t, uint32_t i)
         source_replace(&t->source, i, "__koloAssert");
     else if (token_is(k, i, "printf") && token_is(k, i + 1, "(") && !(i && token_among(k, i - 1, " . -> :: ")))
         source_replace(&t->source, i, "__kolo_printf");
+    else if (token_is(k, i, "clock") && token_is(k, i + 1, "(") && token_is(k, i + 2, ")") && in_device_code_only(t) &&
+             !(i && token_among(k, i - 1, " . -> :: ")))
+        source_replace(&t->source, i, "__kolo_clock");
     else if (token_is(k, i, "static_cast"))
         translate_static_cast(t, i);
     else if (token_is(k, i, "static"))

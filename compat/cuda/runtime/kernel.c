@@ -16,6 +16,7 @@
 enum {
     SHARED_WITHOUT_ASKING = 48 << 10,
     MAX_THREADS = 1024,
+    CLUSTER_MAX = 16, /* blocks */
     REGISTERS = 32,
     PTX_VERSION = 80 /* as kolo-nvcc tells templates */
 };
@@ -170,6 +171,27 @@ static struct kl_engine_dim dim(dim3 d)
     return (struct kl_engine_dim){d.x, d.y, d.z};
 }
 
+/* The extents of a cluster: those of the launch, or those that the kernel was compiled with. 0: it has none. */
+static struct kl_engine_dim cluster_of(const struct kl_cudart_launch *l, const struct kl_engine_kernel *kernel)
+{
+    const uint32_t *own = kernel->cluster;
+
+    return l->cluster.x ? dim(l->cluster) : (struct kl_engine_dim){own[0], own[1], own[2]};
+}
+
+static cudaError_t check_cluster(const struct kl_cudart_launch *l, const struct kl_engine_kernel *kernel)
+{
+    const struct kl_engine_dim c = cluster_of(l, kernel);
+    const uint32_t *own = kernel->cluster;
+
+    if (!c.x && !c.y && !c.z) return cudaSuccess;
+    if (!c.x || !c.y || !c.z || l->grid.x % c.x || l->grid.y % c.y || l->grid.z % c.z)
+        return cudaErrorInvalidConfiguration;
+    if (own[0] && (own[0] != c.x || own[1] != c.y || own[2] != c.z)) return cudaErrorInvalidConfiguration;
+    if ((uint64_t)c.x * c.y * c.z > CLUSTER_MAX) return cudaErrorInvalidClusterSize;
+    return l->cooperative && c.x * c.y * c.z > 1 ? cudaErrorNotSupported : cudaSuccess;
+}
+
 /* Any word among the parameters may be an address: kernels with another device's memory, where there is no access. */
 static enum kl_cuda_reach reach_of(const struct grid *g, const struct kl_engine_kernel *kernel)
 {
@@ -193,6 +215,7 @@ static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engin
     g->launch = (struct kl_engine_launch){.kernel = kernel,
                                           .grid = dim(l->grid),
                                           .block = dim(l->block),
+                                          .cluster = cluster_of(l, kernel),
                                           .shared_bytes = l->shared_bytes,
                                           .arguments = g->arguments,
                                           .device = kl_cuda_current(),
@@ -210,13 +233,15 @@ static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engin
 /* From a kernel: the streams of a block are one, but for the tail stream. */
 static cudaError_t launch_child(const struct kl_cudart_launch *l, cudaStream_t stream)
 {
-    const struct kl_engine_launch launch = {.kernel = kl_engine_find_kernel(l->function),
-                                            .grid = dim(l->grid),
-                                            .block = dim(l->block),
-                                            .shared_bytes = l->shared_bytes,
-                                            .cooperative = l->cooperative};
+    struct kl_engine_launch launch = {.kernel = kl_engine_find_kernel(l->function),
+                                      .grid = dim(l->grid),
+                                      .block = dim(l->block),
+                                      .shared_bytes = l->shared_bytes,
+                                      .cooperative = l->cooperative};
 
     if (!launch.kernel) return cudaErrorInvalidDeviceFunction;
+    KL_CUDA_TRY(check_cluster(l, launch.kernel));
+    launch.cluster = cluster_of(l, launch.kernel);
     return (cudaError_t)kl_engine_launch_child(&launch, l->arguments, stream == cudaStreamTailLaunch);
 }
 
@@ -232,6 +257,7 @@ cudaError_t kl_cudart_launch(const struct kl_cudart_launch *l, cudaStream_t stre
     if (kernel->parameter_count && !l->arguments) return cudaErrorInvalidValue;
     KL_CUDA_TRY(check_extents(l));
     KL_CUDA_TRY(check(l, kernel));
+    KL_CUDA_TRY(check_cluster(l, kernel));
     if (koloStreamGetInfo(stream, &device, NULL) || device != kl_cuda_current()) return cudaErrorInvalidResourceHandle;
     KL_CUDA_TRY(queue(l, kernel, stream));
     return kl_cudart_launch_blocking() && !kl_cuda_stream_captures(stream) ? kl_cuda_stream_synchronize(stream)
@@ -262,18 +288,16 @@ cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 bl
 }
 KL_CUDART_ENTRY(cudaLaunchCooperativeKernel);
 
-/* Only attributes that change results count; clusters of more than one block exist on GPUs only. */
-static cudaError_t read_attributes(const cudaLaunchConfig_t *config, struct kl_cudart_launch *l)
+/* Only attributes that change results count. */
+static void read_attributes(const cudaLaunchConfig_t *config, struct kl_cudart_launch *l)
 {
     for (unsigned i = 0; i < config->numAttrs; i++) {
         const cudaLaunchAttribute *a = &config->attrs[i];
 
         if (a->id == cudaLaunchAttributeCooperative) l->cooperative = a->val.cooperative;
-        if (a->id == cudaLaunchAttributeClusterDimension &&
-            a->val.clusterDim.x * a->val.clusterDim.y * a->val.clusterDim.z > 1)
-            return cudaErrorNotSupported;
+        if (a->id == cudaLaunchAttributeClusterDimension)
+            l->cluster = (dim3){a->val.clusterDim.x, a->val.clusterDim.y, a->val.clusterDim.z};
     }
-    return cudaSuccess;
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments)
@@ -284,8 +308,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
                                  .block = config->blockDim,
                                  .arguments = arguments,
                                  .shared_bytes = config->dynamicSmemBytes};
-    cudaError_t rc = read_attributes(config, &l);
-    return kl_cudart_done(rc ? rc : kl_cudart_launch(&l, config->stream));
+    read_attributes(config, &l);
+    return kl_cudart_done(kl_cudart_launch(&l, config->stream));
 }
 KL_CUDART_ENTRY(cudaLaunchKernelExC);
 

@@ -19,6 +19,7 @@ struct kl_cudart_launch {
     void **arguments;
     size_t shared_bytes;
     bool cooperative;
+    dim3 cluster; /* 0: the kernel's own */
 };
 
 /** Copy the arguments, and queue the grid. */

@@ -41,6 +41,7 @@ GET(cudaGraphHostNodeGetParams, cudaGraphNodeTypeHost, cudaHostNodeParams, host)
 static void keep_attributes(struct kl_cudart_work *to, const struct kl_cudart_work *from)
 {
     to->cooperative = from->cooperative;
+    to->cluster = from->cluster;
     to->priority = from->priority;
 }
 
@@ -238,6 +239,11 @@ cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttr
     memset(value, 0, sizeof *value);
     if (attribute == cudaLaunchAttributeCooperative) value->cooperative = w->cooperative;
     if (attribute == cudaLaunchAttributePriority) value->priority = w->priority;
+    if (attribute == cudaLaunchAttributeClusterDimension) {
+        value->clusterDim.x = w->cluster.x;
+        value->clusterDim.y = w->cluster.y;
+        value->clusterDim.z = w->cluster.z;
+    }
     return cudaSuccess;
 }
 KL_CUDART_ENTRY(cudaGraphKernelNodeGetAttribute);
@@ -249,9 +255,8 @@ cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttr
     cudaError_t rc = value ? find(node, cudaGraphNodeTypeKernel, &w) : cudaErrorInvalidValue;
 
     if (rc) return kl_cudart_done(rc);
-    if (attribute == cudaLaunchAttributeClusterDimension &&
-        (value->clusterDim.x > 1 || value->clusterDim.y > 1 || value->clusterDim.z > 1))
-        return kl_cudart_done(cudaErrorNotSupported);
+    if (attribute == cudaLaunchAttributeClusterDimension)
+        w->cluster = (dim3){value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
     if (attribute == cudaLaunchAttributeCooperative) w->cooperative = value->cooperative;
     if (attribute == cudaLaunchAttributePriority) w->priority = value->priority;
     return cudaSuccess;

@@ -48,7 +48,8 @@ static cudaError_t emit_kernel(const struct kl_cudart_work *w, cudaStream_t stre
                                             .block = w->kernel.blockDim,
                                             .arguments = w->arguments,
                                             .shared_bytes = w->kernel.sharedMemBytes,
-                                            .cooperative = w->cooperative};
+                                            .cooperative = w->cooperative,
+                                            .cluster = w->cluster};
 
     return kl_cudart_launch(&launch, stream);
 }

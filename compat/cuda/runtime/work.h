@@ -17,6 +17,7 @@ struct kl_cudart_work {
     enum cudaGraphNodeType type;
     struct cudaKernelNodeParams kernel; /* kernelParams: `arguments` */
     bool cooperative;
+    dim3 cluster;
     int priority;
     void **arguments;
     void *packed; /* the memory that they point to */

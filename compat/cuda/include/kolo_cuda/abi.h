@@ -44,6 +44,13 @@ KOLO_CUDA_API void __koloGridBarrier(const char *file, int line);
 /** Was the grid launched as a cooperative one? */
 KOLO_CUDA_API int __koloCooperative(void);
 
+/** The blocks of a cluster, one in each direction without any; a barrier of all their threads; where the shared memory of the block `rank` is,
+ * given the address of one's own; whose an address is. */
+KOLO_CUDA_API void __koloClusterDim(unsigned *x, unsigned *y, unsigned *z);
+KOLO_CUDA_API void __koloClusterBarrier(const char *file, int line);
+KOLO_CUDA_API void *__koloClusterShared(void *own, unsigned rank);
+KOLO_CUDA_API unsigned __koloClusterRankOf(const void *address);
+
 /** The kernel that was called runs all threads of its block by itself, as loops: none of them waits. */
 KOLO_CUDA_API void __koloWholeBlock(void);
 

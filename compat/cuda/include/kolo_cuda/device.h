@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <math.h>
+#include <time.h>
 #include <new>
 
 /* clang-format off */

@@ -23,6 +23,7 @@ struct kl_engine_kernel {
     uint32_t max_threads;
     size_t argument_bytes;
     const size_t *shared_bytes;
+    uint32_t cluster[3];
 };
 struct kl_engine_dim {
     uint32_t x, y, z;
@@ -125,9 +126,15 @@ template <auto F, size_t Bytes, size_t Alignment, unsigned Which> struct shared_
     static inline registration registered;
 };
 
-template <auto F, unsigned Bound, class T = decltype(F)> struct kernel;
+/** The extents of __cluster_dims__, as one number. */
+constexpr unsigned cluster(unsigned x, unsigned y = 1, unsigned z = 1)
+{
+    return x | y << 8 | z << 16;
+}
 
-template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P...)> {
+template <auto F, unsigned Bound, unsigned Cluster, class T = decltype(F)> struct kernel;
+
+template <auto F, unsigned Bound, unsigned Cluster, class... P> struct kernel<F, Bound, Cluster, void (*)(P...)> {
     template <size_t... I> static inline void call(const char *block, std::index_sequence<I...>)
     {
         F(*reinterpret_cast<const std::remove_reference_t<P> *>(block + layout<P...>::parameters.at[I].offset)...);
@@ -144,7 +151,7 @@ template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P
         registration()
             : kernel{kernel_name<F>(), entry, layout<P...>::parameters.at,
                      sizeof...(P),     Bound, layout<P...>::parameters.bytes,
-                     &shared_bytes<F>}
+                     &shared_bytes<F>, {Cluster & 255, Cluster >> 8 & 255, Cluster >> 16}}
         {
             __koloRegisterKernel((const void *)F, &kernel);
         }
@@ -158,9 +165,9 @@ template <auto F, unsigned Bound, class... P> struct kernel<F, Bound, void (*)(P
 };
 
 /** Called by the kernel's own function: launch it with the configuration that was kept. */
-template <auto F, unsigned Bound> inline void launch(void **arguments)
+template <auto F, unsigned Bound, unsigned Cluster = 0> inline void launch(void **arguments)
 {
-    (void)&kernel<F, Bound>::registered;
+    (void)&kernel<F, Bound, Cluster>::registered;
     __koloLaunch((const void *)F, arguments);
 }
 

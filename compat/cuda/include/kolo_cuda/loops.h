@@ -19,7 +19,7 @@ template <class T> struct kept {
     using type = std::remove_const_t<T>;
     using element = std::remove_all_extents_t<type>;
 
-    static_assert(std::is_trivially_copyable<element>::value && std::is_trivially_default_constructible<element>::value,
+    static_assert(std::is_trivially_copyable<element>::value && std::is_trivially_destructible<element>::value,
                   "a variable that bytes alone do not hold stays with fibres");
 
     type *const at;
@@ -37,11 +37,44 @@ template <class T> struct kept {
 
 template <class T> inline void keep(T &to, const T &from)
 {
-    if constexpr (std::is_array<T>::value)
-        __builtin_memcpy(&to, &from, sizeof to);
+    if constexpr (std::is_array<T>::value || !std::is_trivially_copy_assignable<T>::value)
+        __builtin_memcpy((void *)&to, (const void *)&from, sizeof to);
     else
         to = from;
 }
+
+/** A variable of each lane of a warp; of a class without a default it is bytes. */
+template <class T> struct bytes_of_lanes {
+    using type = std::remove_const_t<T>;
+
+    alignas(type) unsigned char room[32 * sizeof(type)];
+    type *const at = reinterpret_cast<type *>(room);
+
+    static_assert(std::is_trivially_copyable<std::remove_all_extents_t<type>>::value &&
+                      std::is_trivially_destructible<std::remove_all_extents_t<type>>::value,
+                  "a variable that bytes alone do not hold stays with fibres");
+};
+template <class T>
+using narrow = std::conditional_t<std::is_trivially_default_constructible<std::remove_const_t<T>>::value,
+                                  lanes<std::remove_const_t<T>>, bytes_of_lanes<T>>;
+
+/** The values of a warp in its variables' arrays: of its own, or of all threads. */
+template <class T> inline const lanes<T> &lanes_of(const lanes<T> &of_warp)
+{
+    return of_warp;
+}
+template <class T> inline const lanes<std::remove_const_t<T>> &lanes_of(const bytes_of_lanes<T> &of_warp)
+{
+    return *reinterpret_cast<const lanes<std::remove_const_t<T>> *>(of_warp.room);
+}
+template <class T> inline const lanes<std::remove_const_t<T>> &lanes_of(const kept<T> &of_threads, long base)
+{
+    return *reinterpret_cast<const lanes<std::remove_const_t<T>> *>(of_threads.at + base);
+}
+
+/** Has `x[i]` of the type nothing that lies in x itself? */
+template <class T>
+constexpr bool points = !std::is_array<std::remove_reference_t<T>>::value && !std::is_class<std::remove_reference_t<T>>::value;
 
 /** The threads that have returned. */
 struct gone_threads : kept<unsigned char> {

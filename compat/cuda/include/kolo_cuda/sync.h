@@ -200,6 +200,71 @@ template <class T> KOLO_CUDA_GONE T __shfl_down(T, unsigned, int = 32);
 template <class T> KOLO_CUDA_GONE T __shfl_xor(T, int, int = 32);
 #undef KOLO_CUDA_GONE
 
+/* ---- clusters ---- */
+
+static inline dim3 __clusterDim()
+{
+    dim3 d;
+
+    __koloClusterDim(&d.x, &d.y, &d.z);
+    return d;
+}
+
+static inline dim3 __clusterRelativeBlockIdx()
+{
+    const dim3 d = __clusterDim();
+
+    return dim3(blockIdx.x % d.x, blockIdx.y % d.y, blockIdx.z % d.z);
+}
+
+static inline dim3 __clusterIdx()
+{
+    const dim3 d = __clusterDim();
+
+    return dim3(blockIdx.x / d.x, blockIdx.y / d.y, blockIdx.z / d.z);
+}
+
+static inline dim3 __clusterGridDimInClusters()
+{
+    const dim3 d = __clusterDim();
+
+    return dim3(gridDim.x / d.x, gridDim.y / d.y, gridDim.z / d.z);
+}
+
+static inline unsigned __clusterSizeInBlocks()
+{
+    const dim3 d = __clusterDim();
+
+    return d.x * d.y * d.z;
+}
+
+static inline unsigned __clusterRelativeBlockRank()
+{
+    const dim3 d = __clusterDim(), at = __clusterRelativeBlockIdx();
+
+    return at.x + d.x * (at.y + d.y * at.z);
+}
+
+/* A thread that has arrived waits where all others do: so the wait is the whole barrier. */
+static inline void __cluster_barrier_arrive()
+{
+}
+
+static inline void __cluster_barrier_wait(KOLO_CUDA_HERE)
+{
+    __koloClusterBarrier(file, line);
+}
+
+static inline void *__cluster_map_shared_rank(const void *address, unsigned rank)
+{
+    return __koloClusterShared((void *)address, rank);
+}
+
+static inline unsigned __cluster_query_shared_rank(const void *address)
+{
+    return __koloClusterRankOf(address);
+}
+
 /* ---- order, and letting others run ---- */
 
 namespace __kolo
@@ -242,7 +307,12 @@ static inline long long clock64()
     return (long long)__koloClock();
 }
 
-/* Not clock(): the C library has one, which gives a long. */
+/** clock() in kernels: the C library has another one, with the same type. */
+static inline long __kolo_clock()
+{
+    return (long)clock64();
+}
+
 static inline unsigned long long __globaltimer()
 {
     __kolo::patience();

@@ -11,16 +11,12 @@
 #pragma GCC system_header
 
 #include "sync.h"
+#include "warp_moves.h"
 
 namespace __kolo
 {
 
 static const unsigned all_lanes = 0xffffffffu;
-
-/** A value of each lane of a warp. */
-template <class T> struct lanes {
-    T at[32];
-};
 
 /** The values of all lanes, which f gives. */
 template <class F>
@@ -115,6 +111,7 @@ inline lanes<T> warp_shfl_up_sync(unsigned live, const M &mask, const lanes<T> &
         if (width == 32 && delta < 32 && is_full(live, mask)) {
             lanes<T> result;
 
+            if (moved<UP>(from, delta, result)) return result;
             result = from;
 #pragma omp simd
             for (int i = (int)delta; i < 32; i++) result.at[i] = from.at[i - (int)delta];
@@ -136,6 +133,7 @@ inline lanes<T> warp_shfl_down_sync(unsigned live, const M &mask, const lanes<T>
         if (width == 32 && delta < 32 && is_full(live, mask)) {
             lanes<T> result;
 
+            if (moved<DOWN>(from, delta, result)) return result;
             result = from;
 #pragma omp simd
             for (int i = 0; i < 32 - (int)delta; i++) result.at[i] = from.at[i + (int)delta];
@@ -157,6 +155,7 @@ inline lanes<T> warp_shfl_xor_sync(unsigned live, const M &mask, const lanes<T> 
         if (width == 32 && other < 32 && is_full(live, mask)) {
             lanes<T> result;
 
+            if (moved<BESIDE>(from, other, result)) return result;
             if (other % 4 == 0)
                 for (unsigned i = 0; i < 32; i += 4) memcpy((void *)&result.at[i], &from.at[i ^ other], 4 * sizeof(T));
             else

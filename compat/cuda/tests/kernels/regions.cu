@@ -596,7 +596,7 @@ __device__ void bump(int &v)
     out[blockIdx.x * blockDim.x + t] = flag;
 }
 
-/* fibres */ __global__ void parameter_changes(const int *in, int *out)
+/* loops */ __global__ void parameter_changes(const int *in, int *out)
 {
     in += threadIdx.x;
     out += blockIdx.x * blockDim.x + threadIdx.x;
