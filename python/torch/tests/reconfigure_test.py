@@ -67,7 +67,7 @@ def down_and_up(rank, size, folder):
     change(3, handles[::-1])  # all again, in the other order
     check(list(range(size))[::-1], size - 1 - rank)
     all_are_here(store, rank, size, "third")
-    change(4, [handles[rank]])  # each alone
+    change(10 + rank, [handles[rank]])  # each alone
     check([rank], 0)
     dist.group.WORLD._get_backend(CPU).abort()
     change(5, handles)  # after an abort
@@ -109,8 +109,10 @@ def gathers(rank, size):
     dist.gather_single(torch.full((3,), float(rank)), out, dst=1)
     assert out is None or torch.equal(out, torch.arange(size).float()[:, None].expand(size, 3))
     if rank == 1:
+        options = dist.GatherOptions()
+        options.rootRank = 1
         with pytest.raises(ValueError, match="gather_single: output tensor size must be equal to world_size times input"):
-            dist.group.WORLD.gather_single(torch.zeros(3), torch.zeros(3), dist.GatherOptions())
+            dist.group.WORLD.gather_single(torch.zeros(3), torch.zeros(3), options)
     dist.barrier()
 
 
