@@ -138,7 +138,8 @@ def _make_messages(store: Store, rank: int, size: int, timeout: datetime.timedel
     return backend
 
 
-def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool) -> Backend:
+def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool,
+          enable_reconfigure: bool = False) -> Backend:
     messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo", "tagged"))
     backend: Backend = _load().create(
         store=store,
@@ -151,6 +152,7 @@ def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group
         tagged_messages=messages == "tagged",
         run_inline=_choice("KOLO_TORCH_PROGRESS", "lazy", ("lazy", "inline")) == "inline",
         as_nccl=as_nccl,
+        enable_reconfigure=enable_reconfigure,  # since PyTorch 2.14
         make_messages=_make_messages if dist.is_gloo_available() else None,
     )
     return backend
@@ -159,7 +161,8 @@ def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group
 def _create(opts: Any, pg_options: Any) -> Backend:
     if pg_options is not None and not isinstance(pg_options, Backend.Options):
         raise TypeError(f"kolo: pg_options is a {type(pg_options).__name__}; the backend takes none, or torch's Backend.Options")
-    return _make(opts.store, opts.group_rank, opts.group_size, opts.timeout, str(opts.group_id), list(opts.global_ranks_in_group), False)
+    return _make(opts.store, opts.group_rank, opts.group_size, opts.timeout, str(opts.group_id), list(opts.global_ranks_in_group), False,
+                 getattr(opts, "enable_reconfigure", False))
 
 
 def register() -> None:

@@ -232,7 +232,7 @@ class FlightRecorder
             auto one = c10d::new_dict();
             one.insert("name", std::get<0>(name));
             one.insert("desc", std::get<1>(name));
-            one.insert("ranks", "[" + c10::Join(", ", ranks) + "]");
+            one.insert("ranks", c10::str("[", c10::Join(", ", ranks), "]"));
             all.insert(std::get<0>(name), one);
         }
         return all;

@@ -18,10 +18,12 @@
 #include <pybind11/chrono.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 
 namespace kolo
@@ -213,6 +215,28 @@ static std::shared_ptr<Link> connect(const intrusive_ptr<Store> &store, int rank
     return link;
 }
 
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+/** Of a group that has its first members when it is reconfigured. */
+static std::shared_ptr<Link> unconnected(int rank, const Options &options)
+{
+    auto link = std::make_shared<Link>();
+
+    link->rank = rank;
+    link->group = options.group_name;
+    return link;
+}
+
+/** "kolo:RANK:NUMBER": the rank is the one of the process in its first group; handles sort by it. */
+static std::string make_handle(uint64_t global_rank)
+{
+    std::random_device random;
+    char text[64];
+
+    std::snprintf(text, sizeof text, "kolo:%08llu:%08x%08x", (unsigned long long)global_rank, random(), random());
+    return text;
+}
+#endif
+
 // ---- memory that other processes can map ----
 
 class SharedAllocator final : public c10::Allocator
@@ -258,8 +282,7 @@ class KoloBackend final : public Backend
     {
         init();
         link_->global_rank = (int)recorded_group().ranks[(size_t)rank];
-        if (manner_.tagged_messages) tagged_ = c10::make_intrusive<TaggedBackend>(link_, options_, rank, size);
-        if (!manner_.tagged_messages && !manner_.ordered_messages) make_messages();
+        if (link_->comm) begin_messages();
     }
 
     ~KoloBackend() override
@@ -278,7 +301,11 @@ class KoloBackend final : public Backend
     static intrusive_ptr<Backend> create(const intrusive_ptr<Store> &store, int rank, int size,
                                          intrusive_ptr<Options> options, Manner manner)
     {
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+        auto link = options->enable_reconfigure ? unconnected(rank, *options) : connect(store, rank, size, *options);
+#else
         auto link = connect(store, rank, size, *options);
+#endif
         return c10::make_intrusive<KoloBackend>(std::move(link), store, rank, size, std::move(options),
                                                 std::move(manner));
     }
@@ -339,6 +366,15 @@ class KoloBackend final : public Backend
     void shutdown() override;
     void suspend() override;
     void resume() override;
+#ifdef C10D_BACKEND_HAS_HOOKS
+    void registerAbortHook(int64_t id, c10d::AbortHook hook) override;
+    void unregisterAbortHook(int64_t id) override;
+#endif
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+    bool supportsReconfigure() const override;
+    c10d::ReconfigureHandle get_reconfigure_handle() const override;
+    WorkPtr reconfigure(const c10d::ReconfigureOptions &opts) override;
+#endif
 
     // ---- other groups ----
 
@@ -362,6 +398,9 @@ class KoloBackend final : public Backend
     WorkPtr allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
                                             const c10d::AllgatherOptions &opts) override;
     WorkPtr gather(TensorLists &outputs, Tensors &inputs, const c10d::GatherOptions &opts) override;
+#ifdef C10D_BACKEND_HAS_HOOKS
+    WorkPtr gather_single(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &opts) override;
+#endif
     WorkPtr scatter(Tensors &outputs, TensorLists &inputs, const c10d::ScatterOptions &opts) override;
     WorkPtr reduce_scatter(Tensors &outputs, TensorLists &inputs, const c10d::ReduceScatterOptions &opts) override;
     WorkPtr _reduce_scatter_base(at::Tensor &output, at::Tensor &input,
@@ -411,6 +450,7 @@ class KoloBackend final : public Backend
 
     template <class Start> WorkPtr message(const Call &call, const Tensors &tensors, Staging &staging, Start start);
     WorkPtr ordered_message(const Call &call, const Tensors &tensors, Staging &staging, const at::Tensor &t, int peer);
+    void begin_messages();
     void make_messages();
     Backend &messages();
     void check_peer(const char *op, int peer) const;
@@ -436,8 +476,17 @@ class KoloBackend final : public Backend
     std::unique_ptr<Batch> batch_;
     std::atomic<bool> batching_{false};
 
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+    void become(std::shared_ptr<Link> link, const intrusive_ptr<Store> &store, int rank, int size,
+                const std::vector<uint64_t> &global_ranks);
+
+    const intrusive_ptr<Store> first_store_ = store_;
+    const c10d::ReconfigureHandle handle_ = make_handle(recorded_group().ranks[(size_t)rank_]);
+    std::set<int64_t> numbers_used_;
+#endif
+
     intrusive_ptr<TaggedBackend> tagged_;
-    std::once_flag messages_made_;
+    std::mutex messages_guard_;
     intrusive_ptr<Backend> messages_;
     std::atomic<uint64_t> monitored_{0}; // barriers so far
 };
@@ -446,7 +495,7 @@ class KoloBackend final : public Backend
 
 void KoloBackend::check_alive(const Call &call) const
 {
-    if (link_->aborted || link_->ended) link_->fail(call.name, 0, ncclInvalidUsage);
+    if (!link_->comm || link_->aborted || link_->ended) link_->fail(call.name, 0, ncclInvalidUsage);
 }
 
 /** Under the lock: how long operations from now on may stand still. */
@@ -484,7 +533,7 @@ WorkPtr KoloBackend::submit(const Call &call, const Tensors &inputs, const Tenso
         return run_or_enqueue(call, seq, inputs, outputs, staging, issue, records);
     } catch (...) {
         for (auto id : records) FlightRecorder::get().finish(id, false);
-        link_->dump_flight_record();
+        link_->after_failure();
         throw;
     }
 }
@@ -900,6 +949,33 @@ WorkPtr KoloBackend::gather(TensorLists &outputs, Tensors &inputs, const c10d::G
     });
 }
 
+#ifdef C10D_BACKEND_HAS_HOOKS
+/** Off the root `output` is anything. */
+WorkPtr KoloBackend::gather_single(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &opts)
+{
+    const Call call = call_of(OpType::GATHER, "gather_single", "kolo:gather_single", opts);
+    const int root = (int)opts.rootRank;
+    Staging staging;
+    at::Tensor to;
+
+    check_root(call.name, opts.rootRank, size_);
+    check_tensor(call.name, input, 0);
+    const Unit unit = unit_of(input);
+    if (rank_ == root) {
+        check_tensor(call.name, output, 0);
+        check_type(call.name, output.scalar_type(), input, 0);
+        if (input.numel() * size_ != output.numel())
+            bad_value(call.name, "output tensor size must be equal to world_size times input tensor size");
+        to = staging.writable(output);
+    }
+    const auto from = to.defined() ? apart(staging, input, to, rank_ * input.numel()) : staging.readable(input);
+    return submit(call, {input}, to.defined() ? Tensors{output} : Tensors{}, staging, [=](Scope &s) {
+        return ncclGather(from.const_data_ptr(), to.defined() ? to.data_ptr() : nullptr,
+                          (size_t)from.numel() * unit.count, unit.type, root, s.comm, s.stream);
+    });
+}
+#endif
+
 WorkPtr KoloBackend::scatter(Tensors &outputs, TensorLists &inputs, const c10d::ScatterOptions &opts)
 {
     const Call call = call_of(OpType::SCATTER, "scatter", "kolo:scatter", opts);
@@ -1181,13 +1257,18 @@ void KoloBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_a
 
 // ---- messages ----
 
+void KoloBackend::begin_messages()
+{
+    if (manner_.tagged_messages) tagged_ = c10::make_intrusive<TaggedBackend>(link_, options_, rank_, size_);
+    if (!manner_.tagged_messages && !manner_.ordered_messages) make_messages();
+}
+
 void KoloBackend::make_messages()
 {
-    std::call_once(messages_made_, [this] {
-        if (manner_.make_messages && size_ > 1)
-            messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank_, size_,
-                                              options_->timeout);
-    });
+    std::lock_guard hold(messages_guard_);
+    if (!messages_ && manner_.make_messages && size_ > 1)
+        messages_ = manner_.make_messages(c10::make_intrusive<c10d::PrefixStore>("messages/", store_), rank_, size_,
+                                          options_->timeout);
 }
 
 /** gloo: where Kolo carries messages itself, only sums of sparse tensors need it. */
@@ -1313,7 +1394,8 @@ c10d::ErrorType KoloBackend::getError()
     ncclResult_t state = ncclSuccess;
 
     if (link_->aborted) return c10d::ErrorType::COMM_ERROR;
-    if (link_->ended || ncclCommGetAsyncError(link_->comm, &state) != ncclSuccess) return c10d::ErrorType::SUCCESS;
+    if (!link_->comm || link_->ended || ncclCommGetAsyncError(link_->comm, &state) != ncclSuccess)
+        return c10d::ErrorType::SUCCESS;
     if (state == ncclSuccess || state == ncclInProgress) return c10d::ErrorType::SUCCESS;
     if (link_->stood_still()) return c10d::ErrorType::TIMEOUT;
     return state == ncclRemoteError ? c10d::ErrorType::REMOTE_ERROR : c10d::ErrorType::COMM_ERROR;
@@ -1354,7 +1436,8 @@ void KoloBackend::quit_messages(bool by_abort)
 
 void KoloBackend::abort()
 {
-    if (getpid() != link_->process || left_.exchange(true)) return;
+    if (getpid() != link_->process || !link_->comm || left_.exchange(true)) return;
+    link_->call_hooks();
     link_->settle_pending(false);
     link_->aborted = true;
     ncclCommAbort(link_->comm);
@@ -1364,7 +1447,7 @@ void KoloBackend::abort()
 
 void KoloBackend::shutdown()
 {
-    if (getpid() != link_->process || left_.exchange(true)) return;
+    if (getpid() != link_->process || !link_->comm || left_.exchange(true)) return;
     const ncclResult_t r = koloStreamSynchronize(link_->queue);
     link_->settle_pending(r == ncclSuccess);
     link_->settle_pending(false);
@@ -1379,7 +1462,7 @@ void KoloBackend::shutdown()
 /** The destructor's end: without waiting for peers. */
 void KoloBackend::leave()
 {
-    if (getpid() != link_->process || left_) return;
+    if (getpid() != link_->process || !link_->comm || left_) return;
     link_->settle_pending(false);
     if (link_->is_idle())
         shutdown();
@@ -1405,6 +1488,9 @@ intrusive_ptr<Options> KoloBackend::options_for_child(const intrusive_ptr<Option
 {
     auto own = c10::make_intrusive<Options>(opts ? *opts : *options_); // the caller's may be getBackendOptions() itself
     if (own->group_name.empty()) own->group_name = link_->group;
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+    own->enable_reconfigure = false; // it has its members
+#endif
     return own;
 }
 
@@ -1456,6 +1542,113 @@ intrusive_ptr<Backend> KoloBackend::shrink(const std::vector<int64_t> &excluded,
     return child(comm, store, place, size_ - (int)gone.size(), opts);
 }
 
+// ---- hooks and other members, since PyTorch 2.14 ----
+
+#ifdef C10D_BACKEND_HAS_HOOKS
+/** Called once: when the group fails, or before abort(). */
+void KoloBackend::registerAbortHook(int64_t id, c10d::AbortHook hook)
+{
+    link_->hooks->set(id, std::move(hook));
+}
+
+void KoloBackend::unregisterAbortHook(int64_t id)
+{
+    if (!link_->hooks->remove(id)) bad_value("unregister_abort_hook", "there is no hook " + std::to_string(id));
+}
+#endif
+
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+bool KoloBackend::supportsReconfigure() const
+{
+    return options_->enable_reconfigure;
+}
+
+c10d::ReconfigureHandle KoloBackend::get_reconfigure_handle() const
+{
+    TORCH_CHECK(options_->enable_reconfigure, "kolo: group ", link_->group,
+                " cannot be reconfigured: it was made without enable_reconfigure");
+    return handle_;
+}
+
+static uint64_t global_rank_of(const c10d::ReconfigureHandle &handle)
+{
+    unsigned long long rank = 0;
+
+    if (std::sscanf(handle.c_str(), "kolo:%llu:", &rank) != 1)
+        bad_value("reconfigure", "\"" + handle + "\" is no handle of a group of kolo");
+    return rank;
+}
+
+/** By position in a list; a set is sorted. */
+static std::vector<std::string> members_of(const c10d::ReconfigureOptions &opts)
+{
+    if (auto *list = std::get_if<std::vector<c10d::ReconfigureHandle>>(&opts.handles)) return *list;
+    const auto &set = std::get<std::unordered_set<c10d::ReconfigureHandle>>(opts.handles);
+    std::vector<std::string> sorted(set.begin(), set.end());
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
+}
+
+/** Members that meet under a number that was used would find the answers of others there. */
+static void claim(const intrusive_ptr<Store> &store, int rank, const std::string &handle, int64_t number)
+{
+    if (rank) return;
+    const std::vector<uint8_t> mine(handle.begin(), handle.end());
+    TORCH_CHECK(store->compareSet("claimed", {}, mine) == mine, "kolo: reconfigure: the uuid ", number,
+                " was already used");
+}
+
+/** The group gets other members. Nothing of it is under way on this rank. On failure all stays as it was. */
+WorkPtr KoloBackend::reconfigure(const c10d::ReconfigureOptions &opts)
+{
+    const Call call{OpType::UNKNOWN, "reconfigure", "kolo:reconfigure", options_->timeout, true};
+    const std::string own = get_reconfigure_handle();
+    const auto members = members_of(opts);
+    const auto me = std::find(members.begin(), members.end(), own);
+    auto options = c10::make_intrusive<Options>(*options_);
+
+    if (me == members.end()) bad_value(call.name, "this rank's handle " + own + " is not among the handles");
+    TORCH_CHECK(!numbers_used_.count(opts.uuid), "kolo: reconfigure: the uuid ", opts.uuid, " was already used");
+    options->global_ranks_in_group.clear();
+    for (auto &m : members) options->global_ranks_in_group.push_back(global_rank_of(m));
+    options->timeout = opts.timeout.value_or(options_->timeout);
+    const int rank = (int)(me - members.begin()), size = (int)members.size();
+    intrusive_ptr<Store> store =
+        c10::make_intrusive<c10d::PrefixStore>("reconfigure/" + std::to_string(opts.uuid), first_store_);
+    claim(store, rank, own, opts.uuid);
+    numbers_used_.insert(opts.uuid);
+    auto link = connect(store, rank, size, *options);
+    become(std::move(link), store, rank, size, options->global_ranks_in_group);
+    return finished(call, 0, {});
+}
+
+void KoloBackend::become(std::shared_ptr<Link> link, const intrusive_ptr<Store> &store, int rank, int size,
+                         const std::vector<uint64_t> &global_ranks)
+{
+    const auto old = link_;
+    if (old->comm && !left_) {
+        old->settle_pending(false);
+        old->aborted = true;
+        ncclCommAbort(old->comm); // members that are gone would keep a destroy waiting
+        old->settle_pending(true);
+        quit_messages(true);
+    }
+    link->hooks = old->hooks;
+    link->global_rank = old->global_rank;
+    tagged_.reset();
+    messages_.reset();
+    link_ = std::move(link);
+    store_ = store;
+    rank_ = rank;
+    size_ = size;
+    options_->global_ranks_in_group = global_ranks;
+    seq_ = 0;
+    monitored_ = 0;
+    left_ = false;
+    begin_messages();
+}
+#endif
+
 // ---- Python ----
 
 namespace py = pybind11;
@@ -1478,13 +1671,18 @@ static intrusive_ptr<Backend> create_from_python(const intrusive_ptr<Store> &sto
                                                  milliseconds timeout, const std::string &group,
                                                  const std::vector<uint64_t> &global_ranks, bool ordered_messages,
                                                  bool tagged_messages, bool run_inline, bool as_nccl,
-                                                 py::object make_messages)
+                                                 bool enable_reconfigure, py::object make_messages)
 {
     auto options = c10::make_intrusive<Options>(as_nccl ? "nccl" : "kolo", timeout);
     Manner manner{ordered_messages, tagged_messages, run_inline, as_nccl, factory_of(std::move(make_messages))};
 
     options->group_name = group;
     options->global_ranks_in_group = global_ranks;
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+    options->enable_reconfigure = enable_reconfigure;
+#else
+    (void)enable_reconfigure;
+#endif
     py::gil_scoped_release unlocked;
     return KoloBackend::create(store, rank, size, std::move(options), std::move(manner));
 }
@@ -1520,7 +1718,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     m.def(
         "allocate", [](int64_t bytes) { return allocate(bytes, at::TensorOptions(at::kByte)); }, "bytes"_a);
     m.def("create", &create_from_python, "store"_a, "rank"_a, "size"_a, "timeout"_a, "group"_a, "global_ranks"_a,
-          "ordered_messages"_a, "tagged_messages"_a, "run_inline"_a, "as_nccl"_a, "make_messages"_a);
+          "ordered_messages"_a, "tagged_messages"_a, "run_inline"_a, "as_nccl"_a, "enable_reconfigure"_a,
+          "make_messages"_a);
 }
 
 } // namespace kolo

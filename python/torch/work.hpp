@@ -15,6 +15,8 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -27,6 +29,43 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 class KoloWork;
+
+/** What the user wants to be told of before a group is aborted. Any thread. */
+class AbortHooks
+{
+  public:
+    void set(int64_t id, std::function<void()> hook)
+    {
+        std::lock_guard hold(guard_);
+        all_[id] = std::move(hook);
+    }
+
+    bool remove(int64_t id)
+    {
+        std::lock_guard hold(guard_);
+        return all_.erase(id) > 0;
+    }
+
+    void run()
+    {
+        std::map<int64_t, std::function<void()>> hooks; // they may take the interpreter's lock
+        {
+            std::lock_guard hold(guard_);
+            hooks = all_;
+        }
+        for (auto &[id, hook] : hooks) {
+            try {
+                hook();
+            } catch (const std::exception &e) {
+                TORCH_WARN("kolo: abort hook ", id, " failed: ", e.what());
+            }
+        }
+    }
+
+  private:
+    std::mutex guard_;
+    std::map<int64_t, std::function<void()>> all_;
+};
 
 struct Link {
     std::string group;
@@ -42,6 +81,8 @@ struct Link {
     std::atomic<bool> aborted{false};
     std::atomic<bool> ended{false};
     std::atomic<bool> dumped{false}; // the flight record, after the group's first failure
+    std::shared_ptr<AbortHooks> hooks = std::make_shared<AbortHooks>();
+    std::atomic<bool> hooks_called{false};
 
     Link() = default;
     Link(const Link &) = delete;
@@ -96,10 +137,17 @@ struct Link {
 
     std::exception_ptr failure(const char *op, uint64_t seq, ncclResult_t r) const;
 
-    /** When an operation has failed, called without locks. The group's first failure writes the flight record, where one is kept. */
-    void dump_flight_record();
+    /** When an operation has failed, called without locks. The group's first failure calls the hooks, and writes the flight record, where one is kept. */
+    void after_failure();
+
+    void call_hooks()
+    {
+        if (!hooks_called.exchange(true)) hooks->run();
+    }
 
   private:
+    void dump_flight_record();
+
     std::mutex guard_;
     std::vector<koloEvent_t> events_;
     std::vector<koloStream_t> spare_streams_;
@@ -235,7 +283,7 @@ class KoloWork : public c10d::Work
         auto future = future_;
         hold.unlock();
         link_->forget_settled();
-        if (e) link_->dump_flight_record();
+        if (e) link_->after_failure();
         if (future) complete_future();
     }
 
@@ -478,6 +526,7 @@ inline std::exception_ptr Link::failure(const char *op, uint64_t seq, ncclResult
     if (seq) where += " #" + std::to_string(seq);
     where += " in group " + group + ": ";
     try {
+        if (!comm) C10_THROW_ERROR(DistBackendError, where + "the group is not connected yet: reconfigure it first");
         if (aborted) C10_THROW_ERROR(DistBackendError, where + "the group was aborted on this rank");
         if (ended) C10_THROW_ERROR(DistBackendError, where + "the group was shut down on this rank");
         const std::string text = where + (stood_still() ? "Timed out in " : "") + last_error();
@@ -489,12 +538,19 @@ inline std::exception_ptr Link::failure(const char *op, uint64_t seq, ncclResult
     }
 }
 
+inline void Link::after_failure()
+{
+    ncclResult_t state = ncclSuccess;
+    if (!comm || aborted || ended || ncclCommGetAsyncError(comm, &state) != ncclSuccess) return;
+    if (state == ncclSuccess || state == ncclInProgress) return; // the call was wrong, not the group
+    call_hooks();
+    dump_flight_record();
+}
+
 inline void Link::dump_flight_record()
 {
     auto &recorder = FlightRecorder::get();
-    ncclResult_t state = ncclSuccess;
-    if (!recorder.enabled() || aborted || ended || ncclCommGetAsyncError(comm, &state) != ncclSuccess) return;
-    if (state == ncclSuccess || state == ncclInProgress) return; // the call was wrong, not the group
+    if (!recorder.enabled()) return;
     if (!c10d::getCvarBool({"TORCH_FR_DUMP_ON_TIMEOUT", "TORCH_NCCL_DUMP_ON_TIMEOUT"}, true) || dumped.exchange(true))
         return;
     try {

@@ -10,7 +10,7 @@ const struct kl_param_name kl_other_names[] = {
     {"KOLO_LOCAL_SIZE", "number of ranks on this host"},
     {"KOLO_RANK", "rank of this process, for koloInitFromEnv"},
     {"KOLO_SIZE", "number of ranks, for koloInitFromEnv"},
-    {"KOLO_TORCH_MESSAGES", "how PyTorch's messages travel: gloo, kolo"},
+    {"KOLO_TORCH_MESSAGES", "how PyTorch's messages travel: gloo, tagged, kolo"},
     {"KOLO_TORCH_MODULE", "file of PyTorch's backend, instead of the compiled one"},
     {"KOLO_TORCH_PROGRESS", "when PyTorch's asynchronous operations run: lazy, inline"},
     {"NCCL_ALLOC_P2P_NET_LL_BUFFERS", NULL},

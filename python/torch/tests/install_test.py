@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import kolocc
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SOURCES = ["flight.hpp", "kolo_backend.cc", "tensors.hpp", "work.hpp"]
+SOURCES = re.search(r"set\(sources ([^)]*)\)", (ROOT / "python/torch/CMakeLists.txt").read_text())[1].split()  # as the wheel has them
 JOB = """
 import torch, torch.distributed as dist
 import kolocc.torch

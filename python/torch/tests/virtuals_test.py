@@ -24,18 +24,12 @@ INHERITED_SINCE_2_14 = {
     "all_to_all_single": "the default calls alltoall_base",
     "reduce_scatter_single": "the default calls _reduce_scatter_base",
     "reduce_scatter_single_coalesced": "the default calls reduce_scatter_tensor_coalesced",
-    "gather_single": "gather serves; the default says so",
-    "gather_into_tensor": "gather serves; the default says so",
+    "gather_into_tensor": "the default calls gather_single",
     "clone": "of Options: the default copies them",
     "getBoundDeviceId": "groups of CPUs are bound to no device",
     "setBoundDeviceId": "groups of CPUs are bound to no device",
-    "supportsReconfigure": "the default says no: shrink, split and merge make other groups",
-    "get_reconfigure_handle": "belongs to reconfigure",
-    "reconfigure": "belongs to supportsReconfigure",
     "supportsWindow": "the default says no: windows are kolocc's",
     "new_window": "belongs to supportsWindow",
-    "registerAbortHook": "hooks are NCCL's alone; the default says so",
-    "unregisterAbortHook": "belongs to the hooks",
 }
 SOURCE = pathlib.Path(__file__).parent.parent / "kolo_backend.cc"
 HEADER = pathlib.Path(torch.__path__[0]) / "include/torch/csrc/distributed/c10d/Backend.hpp"
