@@ -59,7 +59,7 @@
     KL_REDUCTION_KERNELS(X)                                                                                            \
     KL_COPY_KERNELS(X)
 
-#define KL_KERNEL_NUMBER(format, operation) KL_KERNEL_##format##_##operation,
+#define KL_KERNEL_NUMBER(format, operation)   KL_KERNEL_##format##_##operation,
 #define KL_SCHEDULE_NUMBER(format, operation) KL_SCHEDULE_##format##_##operation,
 enum kl_kernel {
     KL_KERNELS(KL_KERNEL_NUMBER) KL_KERNEL_SCHEDULES,

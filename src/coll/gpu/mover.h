@@ -32,8 +32,8 @@ struct kl_gpu_mover {
     ncclResult_t (*move_all)(const struct kl_gpu_share *share);
 };
 
-extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
-extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
+extern const struct kl_gpu_mover kl_gpu_mover_direct;   /* kernels that read and write the buffers of all ranks */
+extern const struct kl_gpu_mover kl_gpu_mover_copy;     /* copy engines */
 extern const struct kl_gpu_mover kl_gpu_mover_schedule; /* kernels that follow the schedules of host devices */
 
 /** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */

@@ -3,7 +3,7 @@
 
 #include "coll/schedule/signature.h"
 
-#define NAME(format, operation) [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
+#define NAME(format, operation)          [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
 #define SCHEDULE_NAME(format, operation) [KL_SCHEDULE_##format##_##operation] = "kolo_schedule_" #format "_" #operation,
 const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)};
 #undef NAME

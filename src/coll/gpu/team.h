@@ -76,13 +76,13 @@ struct kl_gpu_team {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int nranks, refs;
-    int members;                /* ranks of this process */
-    struct kl_gpu_far *far;     /* the others; NULL: there are none */
-    struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
+    int members;                        /* ranks of this process */
+    struct kl_gpu_far *far;             /* the others; NULL: there are none */
+    struct kl_gpu_relay *relay;         /* NULL: the GPUs reach each other's memory, or there is one */
     struct kl_gpu_schedules *schedules; /* NULL: they are not wanted, or cannot be used */
-    int leader;                 /* the worker whose stream signals other processes */
-    uint64_t capture;           /* of the last operation */
-    uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
+    int leader;                         /* the worker whose stream signals other processes */
+    uint64_t capture;                   /* of the last operation */
+    uint64_t works;                     /* bit w: worker w takes part in the operation being submitted */
     int nworkers;
     enum kl_cuda_mover mover;
     unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
