@@ -7,9 +7,9 @@ static const char *const movers[] = {"auto", "direct", "copy", "schedule", NULL}
 static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct kl_device_config, devices, "KOLO_DEVICES", KL_OWN, "auto", kinds,
                   "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
-    KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_OWN, "auto", movers,
-                  "data on GPUs move by kernels (direct), copy engines (copy), hop by hop (schedule); auto: engines "
-                  "for messages"),
+    KL_PARAM_ENUM(
+        struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_OWN, "auto", movers,
+        "data on GPUs move by kernels (direct), copy engines (copy), hop by hop (schedule); auto: copy for messages"),
     KL_PARAM_INT(struct kl_device_config, cuda_threads, "KOLO_CUDA_THREADS", KL_OWN, "0", 64, 512,
                  "threads of a block that follows a schedule on a GPU; 0: 512, or fewer where more blocks have to fit"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
