@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * schedules.h - what kernels need to follow schedules, in memory of a team's GPUs: programs of rows, and fifos between
+ * schedules.h - schedules for the kernels that follow them, in memory of a team's GPUs: programs of rows, and fifos between
  * ranks. Both are made when an operation first needs them, and kept as long as the team.
  *
  * Failure: the stop word ends all kernels. After one, memory stays until they have ended.
