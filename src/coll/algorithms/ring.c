@@ -22,8 +22,7 @@ static ncclResult_t find_in_order(const struct kl_neighbours_request *q, struct 
 {
     const int n = q->graph->ranks.nranks;
 
-    *to = (struct kl_neighbours){
-        .position = {.nranks = n, .rank = q->rank, .order = q->order}, .nrecv = 1, .nsend = 1};
+    *to = (struct kl_neighbours){.position = {.nranks = n, .rank = q->rank, .order = q->order}, .nrecv = 1, .nsend = 1};
     KL_TRY(order_of(q->graph, q->channel, q->rank, q->order));
     to->position.index = (n - index_of(q->order, n, 0)) % n;
     to->recv[0] = q->order[n - 1];

@@ -128,13 +128,13 @@ static void set_cut(const struct kl_gpu_share *s, size_t scale, struct kl_gpu_sc
 }
 
 /* Its context is current. */
-static ncclResult_t launch(const struct kl_gpu_share *s, int worker, unsigned threads, struct kl_gpu_schedule *what)
+static ncclResult_t launch(const struct kl_gpu_share *s, int worker, unsigned threads, struct kl_gpu_schedule *work)
 {
     struct kl_gpu_schedules *all = s->team->schedules;
     const struct kl_cuda_context *c = all->worker[worker].context;
     kl_cu_stream stream = s->team->worker[worker].stream;
     const enum kl_kernel kernel = kernel_of(s->task);
-    void *arguments[] = {what};
+    void *arguments[] = {work};
 
     KL_TRY(kl_gpu_schedules_await_memory(all, worker, stream));
     KL_TRY(kl_gpu_schedules_begin(all, worker, stream));
@@ -152,17 +152,17 @@ static ncclResult_t launch_all(const struct kl_gpu_share *s)
     const size_t scale = kl_func_info[s->task->func].reduces ? 1 : s->bytes;
     const unsigned threads = threads_of(all, s->task);
     const struct kl_gpu_programs *programs;
-    struct kl_gpu_schedule what = {0};
+    struct kl_gpu_schedule work = {0};
 
     KL_TRY(kl_gpu_schedules_get(all, s->task, &programs));
-    KL_TRY(set_job(s, scale, &what.job));
-    set_cut(s, scale, &what);
+    KL_TRY(set_job(s, scale, &work.job));
+    set_cut(s, scale, &work);
     for (int w = 0; w < all->nworkers; w++) {
         const struct kl_cuda_context *c = all->worker[w].context;
-        what.programs = programs->at[w];
-        what.stop = all->worker[w].stop;
+        work.programs = programs->at[w];
+        work.stop = all->worker[w].stop;
         KL_TRY(kl_cuda_enter(c));
-        ncclResult_t rc = launch(s, w, threads, &what);
+        ncclResult_t rc = launch(s, w, threads, &work);
         kl_cuda_leave(c);
         KL_TRY(rc);
     }

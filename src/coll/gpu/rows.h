@@ -57,15 +57,15 @@ struct kl_gpu_program {
 
 /** An operation on a GPU; passed by value. Numbers are elements unless they say bytes. */
 struct kl_gpu_schedule {
-    struct kl_gpu_job job; /* in and out: whole buffers by rank; count: of a part */
-    uint64_t programs;     /* struct kl_gpu_program by channel, then by rank of this GPU */
-    uint64_t stop;         /* a word of 32 bits; not 0: the kernel ends, with its work undone */
-    uint64_t lo, mid, hi;  /* of the first channel, of each further one, and of the last one if it is not 0 */
-    uint64_t most;         /* of a chunk */
-    uint64_t grain;        /* chunks of one loop are multiples of it */
-    uint64_t slice;        /* that a slot holds; chunks are cut in slices */
+    struct kl_gpu_job job;      /* in and out: whole buffers by rank; count: of a part */
+    uint64_t programs;          /* struct kl_gpu_program by channel, then by rank of this GPU */
+    uint64_t stop;              /* a word of 32 bits; not 0: the kernel ends, with its work undone */
+    uint64_t lo, mid, hi;       /* of the first channel, of each further one, and of the last one if it is not 0 */
+    uint64_t most;              /* of a chunk */
+    uint64_t grain;             /* chunks of one loop are multiples of it */
+    uint64_t slice;             /* that a slot holds; chunks are cut in slices */
     uint32_t slots, slot_bytes; /* of a fifo: a power of two */
-    uint32_t lines; /* the protocol is LL */
+    uint32_t lines;             /* the protocol is LL */
     uint32_t unused;
 };
 

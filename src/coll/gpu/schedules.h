@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * schedules.h - what kernels need to follow schedules, in memory of a team's GPUs: programs of rows, and fifos between
+ * schedules.h - schedules for the kernels that follow them, in memory of a team's GPUs: programs of rows, and fifos between
  * ranks. Both are made when an operation first needs them, and kept as long as the team.
  *
  * Failure: the stop word ends all kernels. After one, memory stays until they have ended.
@@ -42,13 +42,13 @@ struct kl_gpu_schedules {
     int nranks, nworkers;
     const struct kl_connect *graph;
     size_t chunk_bytes;
-    unsigned threads;    /* of a block, at most; 0: as many as fit */
-    bool launches_block; /* until their kernel has ended: no other one can be launched for which it waits */
+    unsigned threads;            /* of a block, at most; 0: as many as fit */
+    bool launches_block;         /* until their kernel has ended: no other one can be launched for which it waits */
     int32_t *worker_of, *number; /* by rank: its worker, and its number among that one's */
     struct kl_gpu_wires *wires;
     struct kl_gpu_programs *programs;
-    uint64_t made;                        /* number of times that memory was filled */
-    uint64_t seen[KL_CUDA_DEVICES];       /* the same, when the worker's stream waited for it last */
+    uint64_t made;                                    /* number of times that memory was filled */
+    uint64_t seen[KL_CUDA_DEVICES];                   /* the same, when the worker's stream waited for it last */
     int16_t fit[KL_CUDA_DEVICES][KL_KERNEL_COUNT][4]; /* kl_gpu_schedules_fit: blocks for each processor, and 1 */
     _Atomic uint32_t *stop;
     struct kl_gpu_scheduled worker[KL_CUDA_DEVICES];

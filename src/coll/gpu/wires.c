@@ -121,8 +121,7 @@ static void lay_out(struct growth *g)
 {
     const struct kl_gpu_schedules *s = g->schedules;
 
-    for (int w = 0; w < s->nworkers; w++)
-        g->bytes[w] = places_of(g, w) * (sizeof(struct kl_gpu_ends) + STATION_BYTES);
+    for (int w = 0; w < s->nworkers; w++) g->bytes[w] = places_of(g, w) * (sizeof(struct kl_gpu_ends) + STATION_BYTES);
     for (int i = 0; i < g->n * s->nranks; i++) {
         const struct kl_neighbours *n = &g->rank[i];
         const int w = s->worker_of[i % s->nranks];
