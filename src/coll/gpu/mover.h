@@ -27,7 +27,8 @@ struct kl_gpu_mover {
     const char *name;
     bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
-    bool meets; /* its kernels wait for those of the other GPUs, and use the buffers of own ranks only: each GPU runs one */
+    bool
+        meets; /* its kernels wait for those of the other GPUs, and use the buffers of own ranks only: each GPU runs one */
 };
 
 extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */

@@ -3,10 +3,10 @@
 
 #include "coll/schedule/signature.h"
 
-#define NAME(format, operation) [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
+#define NAME(format, operation)       [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
 #define LINES_NAME(format, operation) NAME(lines_##format, operation)
-const char *const kl_kernel_names[KL_KERNEL_COUNT] = {
-    KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME) KL_FLAGS_KERNELS(NAME)};
+const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME)
+                                                          KL_FLAGS_KERNELS(NAME)};
 #undef LINES_NAME
 #undef NAME
 
