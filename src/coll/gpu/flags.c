@@ -36,7 +36,7 @@ struct kl_gpu_stop {
 };
 static struct kl_gpu_stop *_Atomic kept;
 
-/** What processes tell each other of their GPUs. */
+/** The GPUs of all processes, as each process tells the others. */
 struct board {
     struct {
         _Atomic uint32_t there;
