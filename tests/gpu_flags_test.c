@@ -135,7 +135,8 @@ static void reduce(size_t count)
 static void sizes_choose_the_way(void **state)
 {
     static const size_t counts[] = {1, LIMIT / 4, LIMIT / 4 + 1};
-    static const char *const ways[] = {"by lines, in lines", "by lines, in lines", "by direct, between meetings at flags"};
+    static const char *const ways[] = {"by lines, in lines", "by lines, in lines",
+                                       "by direct, between meetings at flags"};
 
     (void)state;
     for (int i = 0; i < 3; i++) {

@@ -36,7 +36,7 @@ struct kl_gpu_stop {
 };
 static struct kl_gpu_stop *_Atomic kept;
 
-/** What processes tell each other of their GPUs. */
+/** The GPUs of all processes, as each process tells the others. */
 struct board {
     struct {
         _Atomic uint32_t there;
@@ -73,11 +73,13 @@ bool kl_gpu_flags_are_wanted(const struct kl_gpu_team *team, int nprocesses, con
 
     if (config->cuda_spin == KL_CUDA_SPIN_OFF || team->nworkers == 1) return false;
     if (sharer >= 0)
-        KL_INFO(KL_INIT | KL_TUNING,
-                "GPUs meet at events and words in memory, not at flags: ranks of other processes are on the GPU of rank %d",
-                sharer);
+        KL_INFO(
+            KL_INIT | KL_TUNING,
+            "GPUs meet at events and words in memory, not at flags: ranks of other processes are on the GPU of rank %d",
+            sharer);
     else if (config->cuda_spin == KL_CUDA_SPIN_AUTO && nprocesses < team->nworkers)
-        KL_INFO(KL_INIT | KL_TUNING, "GPUs meet at events, not at flags: a process has several GPUs, and KOLO_CUDA_SPIN is auto");
+        KL_INFO(KL_INIT | KL_TUNING,
+                "GPUs meet at events, not at flags: a process has several GPUs, and KOLO_CUDA_SPIN is auto");
     else
         return true;
     return false;

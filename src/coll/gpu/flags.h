@@ -21,13 +21,13 @@
 struct kl_gpu_stop;
 
 struct kl_gpu_flags {
-    bool one_each;   /* each process has one GPU */
-    size_t limit;    /* bytes of a message in lines, at most */
-    uint32_t units;  /* of a slot of lines; 0: there are no lines, as a GPU has several ranks */
-    size_t set;      /* bytes of a set of flags and lines; a GPU's memory has two, the second one for graphs */
-    uint64_t own[KL_CUDA_DEVICES];                  /* memory of this process's GPUs */
-    uint64_t at[KL_CUDA_DEVICES][KL_CUDA_DEVICES];  /* of each of them: the memory of all */
-    struct kl_gpu_stop *stop;                       /* the word that ends waits, as the CPU sees it, and as GPUs do */
+    bool one_each;  /* each process has one GPU */
+    size_t limit;   /* bytes of a message in lines, at most */
+    uint32_t units; /* of a slot of lines; 0: there are no lines, as a GPU has several ranks */
+    size_t set;     /* bytes of a set of flags and lines; a GPU's memory has two, the second one for graphs */
+    uint64_t own[KL_CUDA_DEVICES];                 /* memory of this process's GPUs */
+    uint64_t at[KL_CUDA_DEVICES][KL_CUDA_DEVICES]; /* of each of them: the memory of all */
+    struct kl_gpu_stop *stop;                      /* the word that ends waits, as the CPU sees it, and as GPUs do */
     uint64_t stop_at;
 };
 

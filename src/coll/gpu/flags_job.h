@@ -20,8 +20,9 @@ enum {
     KL_FLAGS_POLLS = 4096, /* between looks at the stop word */
     KL_LINES_UNIT = 8,
     KL_LINES_LINE = 16,
-    KL_LINES_BLOCK = 64,       /* units, and threads at most */
-    KL_LINES_RENEWED = 1 << 24 /* operations after which all lines of a block are written, so that none has an old epoch */
+    KL_LINES_BLOCK = 64, /* units, and threads at most */
+    KL_LINES_RENEWED =
+        1 << 24 /* operations after which all lines of a block are written, so that none has an old epoch */
 };
 
 struct kl_meet_job {

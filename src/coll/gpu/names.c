@@ -3,7 +3,7 @@
 
 #include "coll/schedule/signature.h"
 
-#define NAME(format, operation) [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
+#define NAME(format, operation)       [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
 #define LINES_NAME(format, operation) NAME(lines_##format, operation)
 #define SCHEDULE_NAME(format, operation) NAME(schedule_##format, operation)
 const char *const kl_kernel_names[KL_KERNEL_COUNT] = {

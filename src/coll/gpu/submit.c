@@ -291,7 +291,8 @@ static ncclResult_t await_processes(struct kl_gpu_team *team, struct kl_gpu_op *
     struct kl_gpu_worker *leader = &team->worker[team->leader];
 
     for (int i = 0; i < team->nworkers; i++)
-        if (team->works >> i & 1 && !team->worker[i].submits && !team->meets) KL_TRY(kl_gpu_far_await_done(team, leader, i));
+        if (team->works >> i & 1 && !team->worker[i].submits && !team->meets)
+            KL_TRY(kl_gpu_far_await_done(team, leader, i));
     KL_TRY(empty_stages(team, leader, op));
     return kl_gpu_record_end(team, leader, op, team->nranks);
 }
@@ -328,11 +329,11 @@ static ncclResult_t run_elsewhere(struct kl_gpu_team *team, struct kl_gpu_share 
 
 static void log_way(const struct kl_gpu_share *s, const struct kl_gpu_mover *mover)
 {
-    const char *at = mover->meets           ? "in lines"
-                     : s->team->meets       ? "between meetings at flags"
-                     : s->team->far         ? "behind words in memory"
-                     : is_alone(s->team)    ? "alone"
-                                            : "behind events";
+    const char *at = mover->meets        ? "in lines"
+                     : s->team->meets    ? "between meetings at flags"
+                     : s->team->far      ? "behind words in memory"
+                     : is_alone(s->team) ? "alone"
+                                         : "behind events";
 
     KL_INFO(KL_TUNING, "%s: %zu bytes on GPUs by %s, %s", kl_func_info[s->task->func].name, s->task->count * s->bytes,
             mover->name, at);
