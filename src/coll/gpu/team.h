@@ -82,10 +82,10 @@ struct kl_gpu_team {
     struct kl_gpu_far *far;     /* the others; NULL: there are none */
     struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
     struct kl_gpu_graphs *graphs;
-    bool apart; /* the operation being submitted is in several graphs: graphs.h has its order */
-    int leader;                 /* the worker whose stream signals other processes */
-    uint64_t capture;           /* of the last operation */
-    uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
+    bool apart;       /* the operation being submitted is in several graphs: graphs.h has its order */
+    int leader;       /* the worker whose stream signals other processes */
+    uint64_t capture; /* of the last operation */
+    uint64_t works;   /* bit w: worker w takes part in the operation being submitted */
     int nworkers;
     enum kl_cuda_mover mover;
     unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
