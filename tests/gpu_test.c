@@ -785,7 +785,8 @@ static void bits_between_hosts(void **state)
             for (enum mode mode = 0; mode < MODES; mode++, turn++) {
                 const int n = jobs[i].ranks, gpus = own ? n / jobs[i].hosts : 1;
                 const unsigned step = getenv("GPU_TEST_ALL") ? 1 : uses_graphs(mode) ? 23 : 11;
-                if (!uses_processes(mode) || (own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most))) continue;
+                if (!uses_processes(mode) || (own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most)))
+                    continue;
                 if (is_mixed(mode) && n == jobs[i].hosts) continue;
                 run_job(n, gpus, jobs[i].hosts, mode, turn % step, step);
             }

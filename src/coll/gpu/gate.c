@@ -391,10 +391,10 @@ static ncclResult_t depart(struct kl_gpu_gate *g, const struct kl_gpu_rounds *ro
 {
     KL_TRY(await_slot(g, round));
     KL_TRY(copy_all(g, rounds, round, false));
-    KL_CUDA_TRY(
-        g->context->driver,
-        cuLaunchHostFunc(way_in(g), round->notice ? kl_gpu_notice_give : ring, round->notice ? (void *)round->notice : g),
-        "rank %d: device %d", g->rank, g->context->device);
+    KL_CUDA_TRY(g->context->driver,
+                cuLaunchHostFunc(way_in(g), round->notice ? kl_gpu_notice_give : ring,
+                                 round->notice ? (void *)round->notice : g),
+                "rank %d: device %d", g->rank, g->context->device);
     return record(g, g->departed, way_in(g));
 }
 

@@ -116,7 +116,8 @@ static ncclResult_t do_await(const struct kl_gpu_team *team, const struct kl_gpu
     return await(team, call, *(const uint64_t *)argument);
 }
 
-static ncclResult_t on_device(const struct kl_gpu_team *team, const struct kl_gpu_call *call, step do_it, void *argument)
+static ncclResult_t on_device(const struct kl_gpu_team *team, const struct kl_gpu_call *call, step do_it,
+                              void *argument)
 {
     const struct kl_cuda_context *c = context_of(team, call);
 

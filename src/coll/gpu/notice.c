@@ -84,10 +84,10 @@ static ncclResult_t fill(struct kl_gpu_gate *gate, struct kl_gpu_notice_set *s, 
         struct kl_gpu_round *r = &rounds->round[i];
         struct kl_gpu_notice *notice = r->notice = &s->notice[i];
         *notice = (struct kl_gpu_notice){.gate = gate,
-                                     .set = s,
-                                     .task = &s->task[r->travel],
-                                     .ntasks = r->ntravels,
-                                     .stream = rounds->travel[r->travel].op->stream};
+                                         .set = s,
+                                         .task = &s->task[r->travel],
+                                         .ntasks = r->ntravels,
+                                         .stream = rounds->travel[r->travel].op->stream};
         if (call->capture)
             KL_TRY(kl_gpu_words_take(&gate->notices.words, gate->context->driver, &notice->word, &notice->word_at));
     }

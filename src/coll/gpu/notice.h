@@ -34,14 +34,15 @@ struct kl_gpu_notice {
 /** The notices of a rank. */
 struct kl_gpu_notices {
     _Atomic(struct kl_gpu_notice *) given; /* last one first */
-    struct kl_gpu_notice *next;           /* the engine's: those that it has taken, first one first */
+    struct kl_gpu_notice *next;            /* the engine's: those that it has taken, first one first */
     struct kl_gpu_notice_set *calls, *graphs;
     struct kl_gpu_words words;
     _Atomic bool released;
 };
 
 /** Make notices for the rounds of a call, which are placed and have their plans. Its context is current. */
-ncclResult_t kl_gpu_notices_make(struct kl_gpu_gate *gate, struct kl_gpu_rounds *rounds, const struct kl_gpu_call *call);
+ncclResult_t kl_gpu_notices_make(struct kl_gpu_gate *gate, struct kl_gpu_rounds *rounds,
+                                 const struct kl_gpu_call *call);
 
 /** A host function of CUDA. */
 void kl_gpu_notice_give(void *notice);

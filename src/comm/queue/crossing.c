@@ -107,7 +107,8 @@ static ncclResult_t choose(ncclComm_t comm, struct kl_gpu_travel *v)
     return kl_exec_choose(comm->exec, &v->task);
 }
 
-static ncclResult_t make_notices(const struct kl_crossing *x, struct kl_gpu_rounds *rounds, const struct kl_gpu_call *call)
+static ncclResult_t make_notices(const struct kl_crossing *x, struct kl_gpu_rounds *rounds,
+                                 const struct kl_gpu_call *call)
 {
     const struct kl_cuda_context *c = x->gate->context;
 
@@ -258,7 +259,8 @@ static enum kl_progress serve(struct kl_stream *stream, struct kl_work *work)
     struct kl_crossing *x = crossing_of(work);
 
     if (!x->current) {
-        if (kl_load_acquire(&comm->failed) || kl_load_acquire(&x->ends)) return KL_DONE; /* pair with kl_comm_fail, end_serving */
+        if (kl_load_acquire(&comm->failed) || kl_load_acquire(&x->ends))
+            return KL_DONE; /* pair with kl_comm_fail, end_serving */
         return next_notice(comm, x);
     }
     const enum kl_progress got = kl_comm_run_launch(stream, &x->launch);
