@@ -743,10 +743,14 @@ static bool read_arguments(char **argv)
     return !kl_bootstrap_id_parse(argv[8], &j->id);
 }
 
-/* Graphs of a process that wait for each other need a hardware queue each, of 8 for a GPU. */
+/* Graphs of a process that wait for each other need a hardware queue each, of 8 for a GPU; GPUs without P2P need several for
+ * their copies. */
 static bool shares_queues(enum mode mode, int n, int gpus)
 {
-    return getenv("KOLO_CUDA_STRICT") && uses_graphs(mode) && !uses_processes(mode) && n / gpus > 4;
+    const int ranks = is_mixed(mode) ? n / 2 : uses_processes(mode) ? 1 : n;
+
+    if (!getenv("KOLO_CUDA_STRICT") || !uses_graphs(mode)) return false;
+    return getenv("KOLO_CUDA_P2P") ? ranks > 2 : ranks / gpus > 4;
 }
 
 /* Between cases. Graphs keep memory of other processes mapped, of which a communicator has a limited number. */
@@ -804,7 +808,8 @@ static void bits_between_hosts(void **state)
             for (enum mode mode = 0; mode < MODES; mode++, turn++) {
                 const int n = jobs[i].ranks, gpus = own ? n / jobs[i].hosts : 1;
                 const unsigned step = getenv("GPU_TEST_ALL") ? 1 : uses_graphs(mode) ? 23 : 11;
-                if (!uses_processes(mode) || (own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most))) continue;
+                if (!uses_processes(mode) || (own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most)))
+                    continue;
                 if (is_mixed(mode) && n == jobs[i].hosts) continue;
                 run_job(n, gpus, jobs[i].hosts, mode, turn % step, step);
             }

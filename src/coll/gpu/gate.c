@@ -92,7 +92,7 @@ static void free_all(struct kl_gpu_gate *g)
 {
     free_streams(g);
     free_pinned(g);
-    kl_gpu_bells_free(&g->belfry, g->context->driver);
+    kl_gpu_notices_free(&g->notices, g->context->driver);
 }
 
 static void free_gate(struct kl_gpu_gate *g)
@@ -114,7 +114,7 @@ static bool has_ended(const struct kl_gpu_gate *g)
 {
     const struct kl_cuda_driver *driver = g->context->driver;
 
-    if (g->belfry.graphs || kl_cuda_enter(g->context)) return false; /* a graph may be launched again */
+    if (g->notices.graphs || kl_cuda_enter(g->context)) return false; /* a graph may be launched again */
     const bool ended = (!g->in || !driver->cuStreamQuery(g->in)) && (!g->out || !driver->cuStreamQuery(g->out));
     kl_cuda_leave(g->context);
     return ended;
@@ -392,7 +392,8 @@ static ncclResult_t depart(struct kl_gpu_gate *g, const struct kl_gpu_rounds *ro
     KL_TRY(await_slot(g, round));
     KL_TRY(copy_all(g, rounds, round, false));
     KL_CUDA_TRY(g->context->driver,
-                cuLaunchHostFunc(way_in(g), round->bell ? kl_gpu_bell_ring : ring, round->bell ? (void *)round->bell : g),
+                cuLaunchHostFunc(way_in(g), round->notice ? kl_gpu_notice_give : ring,
+                                 round->notice ? (void *)round->notice : g),
                 "rank %d: device %d", g->rank, g->context->device);
     return record(g, g->departed, way_in(g));
 }
@@ -422,11 +423,11 @@ static ncclResult_t wait_for_number(const struct kl_gpu_gate *g, uint64_t number
 }
 
 /* And set it back, for the next replay. */
-static ncclResult_t wait_for_bell(const struct kl_gpu_gate *g, const struct kl_gpu_bell *bell)
+static ncclResult_t wait_for_answer(const struct kl_gpu_gate *g, const struct kl_gpu_notice *notice)
 {
-    KL_CUDA_TRY(g->context->driver, cuStreamWaitValue32(way_out(g), bell->word_at, 1, KL_CU_WAIT_EQUAL),
+    KL_CUDA_TRY(g->context->driver, cuStreamWaitValue32(way_out(g), notice->word_at, 1, KL_CU_WAIT_EQUAL),
                 "rank %d: device %d", g->rank, g->context->device);
-    KL_CUDA_TRY(g->context->driver, cuStreamWriteValue32(way_out(g), bell->word_at, 0, 0), "rank %d: device %d",
+    KL_CUDA_TRY(g->context->driver, cuStreamWriteValue32(way_out(g), notice->word_at, 0, 0), "rank %d: device %d",
                 g->rank, g->context->device);
     return ncclSuccess;
 }
@@ -436,7 +437,7 @@ static ncclResult_t come_back(struct kl_gpu_gate *g, const struct kl_gpu_rounds 
                               const struct kl_gpu_round *round)
 {
     if (g->captured) {
-        KL_TRY(wait_for_bell(g, round->bell));
+        KL_TRY(wait_for_answer(g, round->notice));
         KL_TRY(copy_all(g, rounds, round, true));
     } else {
         KL_TRY(follow(g, g->out, g->departed));
@@ -477,7 +478,7 @@ void kl_gpu_gate_tell(struct kl_gpu_gate *g, uint64_t number)
 void kl_gpu_gate_release(struct kl_gpu_gate *g)
 {
     raise_to(g, kl_load_relaxed(&g->arrived) + RELEASED);
-    kl_gpu_bells_release(&g->belfry);
+    kl_gpu_notices_release(&g->notices);
 }
 
 ncclResult_t kl_gpu_gate_check(const struct kl_gpu_gate *g)

@@ -6,8 +6,8 @@
  * begin. When it has ended, it writes the round's number to `reached`, for which a second stream waits before it copies
  * the results. So nothing waits on the CPU for a stream.
  *
- * Graphs:   a captured call is on the program's first stream, with a stage of its graph's, and words of its own (bell.h).
- *           Once there are graphs, other calls ring bells as well.
+ * Graphs:   a captured call is on the program's first stream, with a stage of its graph's, and words of its own (notice.h).
+ *           Once there are graphs, other calls give notices as well.
  * Failure:  kl_gpu_gate_release ends all waits of streams, for ever. A released gate stays until its streams have ended,
  *           and is freed when another one is made or freed after that; with graphs it stays for good.
  * Threads:  kl_gpu_gate_has_arrived, _tell, _check, _release: any; the others one at a time.
@@ -15,7 +15,7 @@
 #ifndef KL_COLL_GPU_GATE_H
 #define KL_COLL_GPU_GATE_H
 
-#include "coll/gpu/bell.h"
+#include "coll/gpu/notice.h"
 #include "device/cuda/context.h"
 
 #include <stdalign.h>
@@ -38,7 +38,7 @@ struct kl_gpu_gate {
     _Atomic uint32_t *reached;
     uint64_t reached_at;      /* as the GPU sees it */
     struct kl_gpu_gate *next; /* among released gates */
-    struct kl_gpu_belfry belfry;
+    struct kl_gpu_notices notices;
     alignas(KL_LINE) _Atomic uint32_t arrived;
 };
 

@@ -93,35 +93,36 @@ static ncclResult_t await(const struct kl_gpu_team *team, const struct kl_gpu_ca
     return ncclSuccess;
 }
 
-typedef ncclResult_t (*step)(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *what);
+typedef ncclResult_t (*step)(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *argument);
 
-static ncclResult_t do_record(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *what)
+static ncclResult_t do_record(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *argument)
 {
-    (void)what;
+    (void)argument;
     return record(team, call);
 }
 
-static ncclResult_t do_follow(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *what)
+static ncclResult_t do_follow(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *argument)
 {
-    return follow(team, call, what);
+    return follow(team, call, argument);
 }
 
-static ncclResult_t do_set(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *what)
+static ncclResult_t do_set(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *argument)
 {
-    return set(team, call, *(const uint64_t *)what);
+    return set(team, call, *(const uint64_t *)argument);
 }
 
-static ncclResult_t do_await(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *what)
+static ncclResult_t do_await(const struct kl_gpu_team *team, const struct kl_gpu_call *call, void *argument)
 {
-    return await(team, call, *(const uint64_t *)what);
+    return await(team, call, *(const uint64_t *)argument);
 }
 
-static ncclResult_t on_device(const struct kl_gpu_team *team, const struct kl_gpu_call *call, step do_it, void *what)
+static ncclResult_t on_device(const struct kl_gpu_team *team, const struct kl_gpu_call *call, step do_it,
+                              void *argument)
 {
     const struct kl_cuda_context *c = context_of(team, call);
 
     KL_TRY(kl_cuda_enter(c));
-    ncclResult_t rc = do_it(team, call, what);
+    ncclResult_t rc = do_it(team, call, argument);
     kl_cuda_leave(c);
     return rc;
 }
@@ -159,8 +160,8 @@ ncclResult_t kl_gpu_graphs_join(const struct kl_gpu_team *team, const struct kl_
     KL_TRY(record(team, call));
     for (size_t i = 1; i < call->nops; i++) {
         if (call->op[i].stream == stream_of(call)) continue;
-        KL_CUDA_TRY(c->driver, cuStreamWaitEvent(call->op[i].stream, call->ready, 0), "rank %d: its stream on device %d",
-                    call->rank, c->device);
+        KL_CUDA_TRY(c->driver, cuStreamWaitEvent(call->op[i].stream, call->ready, 0),
+                    "rank %d: its stream on device %d", call->rank, c->device);
     }
     return ncclSuccess;
 }

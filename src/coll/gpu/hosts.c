@@ -155,10 +155,11 @@ static ncclResult_t check_stream(const struct kl_gpu_gate *g, const struct kl_gp
                        kl_cuda_error_name(driver, rc), rc);
     *capture = capturing ? id : 0;
     if (!capturing || op->stream != KL_CU_PER_THREAD_STREAM) return ncclSuccess;
-    return KL_FAIL(ncclInvalidUsage,
-                   "%s of rank %d: its thread's default stream captures a graph; other threads cannot add to it: capture "
-                   "on a stream of cudaStreamCreate",
-                   kl_func_info[op->task->func].name, g->rank);
+    return KL_FAIL(
+        ncclInvalidUsage,
+        "%s of rank %d: its thread's default stream captures a graph; other threads cannot add to it: capture "
+        "on a stream of cudaStreamCreate",
+        kl_func_info[op->task->func].name, g->rank);
 }
 
 /* All streams of a call capture one graph, or none does. */
@@ -320,7 +321,7 @@ void kl_gpu_hosts_number(struct kl_gpu_hosts *h, int rank, struct kl_gpu_rounds 
     for (size_t i = 0; i < rounds->nrounds; i++) {
         struct kl_gpu_round *r = &rounds->round[i];
         r->number = ++h->member[rank].numbered;
-        if (r->bell) r->bell->number = r->number;
+        if (r->notice) r->notice->number = r->number;
     }
 }
 

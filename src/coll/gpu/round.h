@@ -24,14 +24,14 @@ struct kl_gpu_travel {
     size_t bytes[KL_GPU_BUFFERS]; /* to copy there, or back, of each part; 0: nothing */
 };
 
-struct kl_gpu_bell;
+struct kl_gpu_notice;
 
 struct kl_gpu_round {
-    size_t travel, ntravels;  /* in the table */
-    struct kl_gpu_bell *bell; /* bell.h; NULL: the engine expects the round already */
-    size_t first;            /* of a collective: the first element of each part */
-    uint64_t number;         /* among the rank's rounds, from 1 on */
-    uint32_t index;          /* among the rounds of its collective */
+    size_t travel, ntravels;      /* in the table */
+    struct kl_gpu_notice *notice; /* notice.h; NULL: the engine expects the round already */
+    size_t first;                 /* of a collective: the first element of each part */
+    uint64_t number;              /* among the rank's rounds, from 1 on */
+    uint32_t index;               /* among the rounds of its collective */
     bool messages;
     bool last_of_call;
 };

@@ -55,8 +55,8 @@ static ncclResult_t add_page(struct kl_gpu_words *words, const struct kl_cuda_dr
     return ncclSuccess;
 }
 
-ncclResult_t kl_gpu_words_take(struct kl_gpu_words *words, const struct kl_cuda_driver *driver,
-                               _Atomic uint32_t **word, uint64_t *at)
+ncclResult_t kl_gpu_words_take(struct kl_gpu_words *words, const struct kl_cuda_driver *driver, _Atomic uint32_t **word,
+                               uint64_t *at)
 {
     if (!kl_load_relaxed(&words->pages) || words->used == WORDS) KL_TRY(add_page(words, driver));
     const struct kl_gpu_words_page *p = kl_load_relaxed(&words->pages);

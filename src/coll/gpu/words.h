@@ -18,8 +18,8 @@ struct kl_gpu_words {
 };
 
 /** A new word, as the CPU and as GPUs see it. One of the driver's contexts is current. The thread may capture. */
-ncclResult_t kl_gpu_words_take(struct kl_gpu_words *words, const struct kl_cuda_driver *driver,
-                               _Atomic uint32_t **word, uint64_t *at);
+ncclResult_t kl_gpu_words_take(struct kl_gpu_words *words, const struct kl_cuda_driver *driver, _Atomic uint32_t **word,
+                               uint64_t *at);
 
 /** Set all of them: no stream waits any longer. */
 void kl_gpu_words_release(struct kl_gpu_words *words);

@@ -12,10 +12,10 @@ struct kl_crossing {
     struct kl_stream *engine;
     struct kl_gpu_rounds rounds; /* of the call in progress */
     size_t limit;                /* bytes of a round */
-    bool serves;                 /* bells: graphs were captured */
+    bool serves;                 /* notices: graphs were captured */
     uint64_t served;             /* the ticket of serve */
     _Atomic bool ends;
-    struct kl_gpu_bell *current; /* the engine's, as the next ones */
+    struct kl_gpu_notice *current; /* the engine's, as the next ones */
     struct kl_work launch;
     uint64_t polls;
 };
@@ -63,7 +63,7 @@ void kl_crossing_release(struct kl_crossing *x)
     if (x->hosts) kl_gpu_hosts_release(x->hosts);
 }
 
-/* Calls that have rung late are waited for, replays are not. */
+/* Calls are waited for, replays are not. */
 static void end_serving(struct kl_crossing *x, bool failed)
 {
     if (!x->serves) return;
@@ -107,12 +107,13 @@ static ncclResult_t choose(ncclComm_t comm, struct kl_gpu_travel *v)
     return kl_exec_choose(comm->exec, &v->task);
 }
 
-static ncclResult_t make_bells(const struct kl_crossing *x, struct kl_gpu_rounds *rounds, const struct kl_gpu_call *call)
+static ncclResult_t make_notices(const struct kl_crossing *x, struct kl_gpu_rounds *rounds,
+                                 const struct kl_gpu_call *call)
 {
     const struct kl_cuda_context *c = x->gate->context;
 
     KL_TRY(kl_cuda_enter(c));
-    ncclResult_t rc = kl_gpu_bells_make(x->gate, rounds, call);
+    ncclResult_t rc = kl_gpu_notices_make(x->gate, rounds, call);
     kl_cuda_leave(c);
     return rc;
 }
@@ -127,7 +128,7 @@ ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *x, struct 
     KL_TRY(kl_gpu_gate_reserve(x->gate, rounds->stage_bytes, call->capture, &stage));
     kl_gpu_rounds_place(rounds, stage);
     for (size_t i = 0; i < rounds->ntravels; i++) KL_TRY(choose(comm, &rounds->travel[i]));
-    if (x->serves || call->capture) return make_bells(x, rounds, call);
+    if (x->serves || call->capture) return make_notices(x, rounds, call);
     return kl_comm_make_room(comm, rounds->ntravels);
 }
 
@@ -209,7 +210,7 @@ static void queue(ncclComm_t comm, const struct kl_crossing *x, const struct kl_
     push(comm, x, round, tell_gpu);
 }
 
-/* ---- bells ---- */
+/* ---- notices ---- */
 
 static struct kl_crossing *crossing_of(const struct kl_work *work)
 {
@@ -217,30 +218,30 @@ static struct kl_crossing *crossing_of(const struct kl_work *work)
 }
 
 /* Nothing is in flight: the ring may grow. */
-static ncclResult_t begin_bell(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_bell *bell)
+static ncclResult_t begin_notice(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_notice *notice)
 {
     const uint64_t now = kl_ticks();
 
-    KL_TRY(kl_comm_reserve(comm, bell->ntasks));
-    for (size_t i = 0; i < bell->ntasks; i++) record(comm, &bell->task[i], bell->stream, now);
+    KL_TRY(kl_comm_reserve(comm, notice->ntasks));
+    for (size_t i = 0; i < notice->ntasks; i++) record(comm, &notice->task[i], notice->stream, now);
     x->launch = (struct kl_work){
         .progress = kl_comm_run_launch,
         .owner = comm,
         .arg = {[KL_ARG_LAUNCH] = comm->launched++,
-                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - bell->ntasks,
-                [KL_ARG_COUNTS] = bell->ntasks},
+                [KL_ARG_FIRST] = kl_load_relaxed(&comm->tasks_taken) - notice->ntasks,
+                [KL_ARG_COUNTS] = notice->ntasks},
     };
     return ncclSuccess;
 }
 
-/* STALLED: none has rung. */
-static enum kl_progress next_bell(ncclComm_t comm, struct kl_crossing *x)
+/* STALLED: there is none. */
+static enum kl_progress next_notice(ncclComm_t comm, struct kl_crossing *x)
 {
     ncclResult_t rc = ncclSuccess;
 
-    x->current = kl_gpu_bells_take(&x->gate->belfry);
+    x->current = kl_gpu_notices_take(&x->gate->notices);
     if (x->current)
-        rc = begin_bell(comm, x, x->current);
+        rc = begin_notice(comm, x, x->current);
     else if (!(++x->polls % POLLS_PER_CHECK))
         rc = kl_gpu_gate_check(x->gate);
     if (rc) {
@@ -251,19 +252,20 @@ static enum kl_progress next_bell(ncclComm_t comm, struct kl_crossing *x)
     return x->current ? KL_MOVED : KL_STALLED;
 }
 
-/* Until the communicator ends: its bells, one after the other. */
+/* Until the communicator ends: its notices, one after the other. */
 static enum kl_progress serve(struct kl_stream *stream, struct kl_work *work)
 {
     ncclComm_t comm = work->owner;
     struct kl_crossing *x = crossing_of(work);
 
     if (!x->current) {
-        if (kl_load_acquire(&comm->failed) || kl_load_acquire(&x->ends)) return KL_DONE; /* pair with kl_comm_fail, end_serving */
-        return next_bell(comm, x);
+        if (kl_load_acquire(&comm->failed) || kl_load_acquire(&x->ends))
+            return KL_DONE; /* pair with kl_comm_fail, end_serving */
+        return next_notice(comm, x);
     }
     const enum kl_progress got = kl_comm_run_launch(stream, &x->launch);
     if (got != KL_DONE) return got;
-    if (!kl_load_acquire(&comm->failed)) kl_gpu_bell_tell(x->current);
+    if (!kl_load_acquire(&comm->failed)) kl_gpu_notice_answer(x->current);
     x->current = NULL;
     return KL_MOVED;
 }

@@ -6,7 +6,7 @@
  * has a stage there and a stream of the engine; of each round that stream waits until the rank's GPU has copied its data to
  * the stage, runs the operation, and lets the GPU copy the results (coll/gpu/gate.h, coll/gpu/hosts.h).
  *
- * Graphs:  from the first call that is captured on, the engine learns of rounds when their data are there (coll/gpu/bell.h),
+ * Graphs:  from the first call that is captured on, the engine learns of rounds when their data are there (coll/gpu/notice.h),
  *          of each replay anew. It records and numbers them then, in the order of the streams, on all ranks alike.
  *
  * Errors:  as gpus.h.
