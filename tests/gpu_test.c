@@ -625,11 +625,11 @@ static bool read_arguments(char **argv)
     return !kl_bootstrap_id_parse(argv[8], &j->id);
 }
 
-static void print_total(const char *what)
+static void print_total(const char *name)
 {
     printf("%s: %u cells, %lu operations of ranks, %lu results compared, 0 wrong; %lu of them in memory that other "
            "processes cannot map\n",
-           what, cells, all.operations, all.comparisons, all.elsewhere);
+           name, cells, all.operations, all.comparisons, all.elsewhere);
 }
 
 /* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them, and every
