@@ -760,11 +760,11 @@ static unsigned step_of(enum mode mode)
     return uses_processes(mode) ? 9 : 3;
 }
 
-static void print_total(const char *what)
+static void print_total(const char *name)
 {
     printf("%s: %u cells, %lu operations of ranks, %lu results compared, 0 wrong; %lu of them in memory that other "
            "processes cannot map\n",
-           what, cells, all.operations, all.comparisons, all.elsewhere);
+           name, cells, all.operations, all.comparisons, all.elsewhere);
 }
 
 /* One GPU, two, and a GPU for each rank; together they have every case, and each has a share of all of them, and every

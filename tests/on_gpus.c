@@ -358,8 +358,7 @@ extern char __executable_start, end; /* of the linker */
 
 static void register_range(const char *from, const char *to)
 {
-    const int rc =
-        ready()->cuMemHostRegister((void *)(uintptr_t)from, (size_t)(to - from), KL_CU_HOST_PORTABLE_MAPPED);
+    const int rc = ready()->cuMemHostRegister((void *)(uintptr_t)from, (size_t)(to - from), KL_CU_HOST_PORTABLE_MAPPED);
 
     if (!rc) return;
     fprintf(stderr, "registering %zu bytes of the program: %d\n", (size_t)(to - from), rc);

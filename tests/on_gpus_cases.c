@@ -43,7 +43,8 @@ static const struct {
     {"api_call_config", "the_selection_decides", HOST_ENGINE, false},
     {"api_call_config", "ranks_that_differ_are_told_apart", IN_THE_CALL, false},
     {"api_call_config", "a_communicator_may_do_without_nvls", HOST_ENGINE, false},
-    {"api_children", "survivors_of_a_death_go_on_together", "it forks; CUDA does not work in a child: gpu_processes_test", false},
+    {"api_children", "survivors_of_a_death_go_on_together",
+     "it forks; CUDA does not work in a child: gpu_processes_test", false},
     {"api_children", "shrinking_may_give_up_what_is_under_way", ALONE, false},
     {"api_nonblocking", "one_whose_end_fails_can_be_destroyed_at_once", ALONE, false},
     {"api_operations", "copies_beyond_the_address_space_are_refused", HOST_STREAMS, false},
@@ -119,7 +120,9 @@ static void leave_out(void **reason)
     skip();
 }
 
-__attribute__((weak)) void on_gpus_begin(void) {} /* a program of CUDA's own memory */
+__attribute__((weak)) void on_gpus_begin(void)
+{
+} /* a program of CUDA's own memory */
 
 int __real__cmocka_run_group_tests(const char *group, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                                    CMFixtureFunction teardown);

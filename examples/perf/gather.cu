@@ -21,5 +21,5 @@ static ncclResult_t run(const call &c)
     return ncclGather(c.send, c.recv, c.count, c.type, c.root, c.comm, c.stream);
 }
 
-const collective benchmark = {"gather",    false,        true, true, false, true, true,
-                              source_rank, source_chunk, bus,  run,  true};
+const collective benchmark = {"gather", false,       true,         true, false, true,
+                              true,     source_rank, source_chunk, bus,  run,   true};

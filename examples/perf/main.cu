@@ -2,7 +2,8 @@
 /*
  * main.cu - a benchmark of one collective: processes, threads and devices, sizes, types and operations, in place and out of place.
  *
- * Every device is a rank; where there are fewer devices, ranks share them. What ranks have to agree on (times, numbers of wrong elements, that all are ready) they add up by NCCL.
+ * Every device is a rank; where there are fewer devices, ranks share them. By NCCL they
+ * add up all numbers on which they have to agree: times, numbers of wrong elements, that all are ready.
  */
 #include "job.h"
 #include "table.h"

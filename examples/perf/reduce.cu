@@ -21,5 +21,5 @@ static ncclResult_t run(const call &c)
     return ncclReduce(c.send, c.recv, c.count, c.type, c.op, c.root, c.comm, c.stream);
 }
 
-const collective benchmark = {"reduce",    true,         true, false, false, false, true,
-                              source_rank, source_chunk, bus,  run,   true};
+const collective benchmark = {"reduce", true,        true,         false, false, false,
+                              true,     source_rank, source_chunk, bus,   run,   true};

@@ -276,14 +276,13 @@ static void find_gpu_paths(struct kl_finding_list *list)
         const struct kl_log_gpu_path *p = &log->gpu_path[i];
 
         if (!is_first_path(log, i)) continue;
-        kl_finding_add(list,
-                       (struct kl_log_finding){.code = p->tested ? KL_FOUND_GPU_PATH : KL_FOUND_GPU_P2P_OFF,
-                                               .weight = KL_LOG_COSTS,
-                                               .at = p->at,
-                                               .n = p->from,
-                                               .m = p->to,
-                                               .text = p->why,
-                                               .times = paths_like(log, i, end)});
+        kl_finding_add(list, (struct kl_log_finding){.code = p->tested ? KL_FOUND_GPU_PATH : KL_FOUND_GPU_P2P_OFF,
+                                                     .weight = KL_LOG_COSTS,
+                                                     .at = p->at,
+                                                     .n = p->from,
+                                                     .m = p->to,
+                                                     .text = p->why,
+                                                     .times = paths_like(log, i, end)});
     }
 }
 

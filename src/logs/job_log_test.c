@@ -412,13 +412,12 @@ static const struct {
     {INFO("a:1:1 [0]", "NCCL version 2.28.9+cuda13") INFO("a:1:1 [0]", "Affinity for GPU 0 is 0-7. (x)")
          INFO("a:1:1 [1]", "Affinity for GPU 1 is 0-15. (x)"),
      "affinity", "remark", "taskset"},
-    {INFO("a:1:1 [0]",
-          "P2P from the GPU of rank 0 to the GPU of rank 1 is broken: writes get lost, as by an IOMMU"),
+    {INFO("a:1:1 [0]", "P2P from the GPU of rank 0 to the GPU of rank 1 is broken: writes get lost, as by an IOMMU"),
      "gpu_path", "costs", "iommu=pt"},
     {INFO("a:1:1 [0]", "P2P from the GPU of rank 0 to the GPU of rank 1 is not there: the driver gives no access"),
      "gpu_path", "costs", "nvidia-smi topo"},
-    {INFO("a:1:1 [0]", "the GPUs of ranks 0 and 1, and all others, use no P2P: NCCL_P2P_DISABLE is set"),
-     "gpu_p2p_off", "costs", "unset NCCL_P2P_DISABLE"},
+    {INFO("a:1:1 [0]", "the GPUs of ranks 0 and 1, and all others, use no P2P: NCCL_P2P_DISABLE is set"), "gpu_p2p_off",
+     "costs", "unset NCCL_P2P_DISABLE"},
 };
 
 static void findings_weigh_what_they_cost(void **state)
