@@ -50,7 +50,8 @@ template <class T> struct vectors {
 };
 
 /** Vector k of the result of each move; By lanes, fewer than there are in a vector. */
-template <class T, int By> inline auto below(const lanes<T> &from, int k) /* down: lane i has lane i + By's, the last ones their own */
+template <class T, int By>
+inline auto below(const lanes<T> &from, int k) /* down: lane i has lane i + By's, the last ones their own */
 {
     using V = vectors<T>;
     const bool last = k + 1 == V::count;
@@ -63,7 +64,8 @@ template <class T, int By> inline auto below(const lanes<T> &from, int k) /* dow
     else
         return last ? __builtin_shufflevector(a, a, 2, 3, 2, 3) : __builtin_shufflevector(a, b, 2, 3, 4, 5);
 }
-template <class T, int By> inline auto behind(const lanes<T> &from, int k) /* up: lane i has lane i - By's, the first ones their own */
+template <class T, int By>
+inline auto behind(const lanes<T> &from, int k) /* up: lane i has lane i - By's, the first ones their own */
 {
     using V = vectors<T>;
     const auto b = V::get(from, k), a = V::get(from, k ? k - 1 : k);
