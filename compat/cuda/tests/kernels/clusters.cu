@@ -75,6 +75,7 @@ static void test(int)
             for (int t = 0; t < 64; t++) EXPECT(out[(y * 4 + x) * 64 + t] == ((y ^ 1) * 4 + (x ^ 1)) * 1000 + 63 - t);
     EXPECT(launch(15, 2, bins, in, n) == cudaErrorInvalidConfiguration);
     EXPECT(launch(32, 32, bins, in, n) == cudaErrorInvalidClusterSize);
+    (void)cudaGetLastError(); /* these are kept */
     CUDA(cudaFree(in));
     CUDA(cudaFree(bins));
     CUDA(cudaFree(out));
