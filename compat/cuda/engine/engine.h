@@ -51,10 +51,10 @@ struct kl_engine_launch {
     const struct kl_engine_kernel *kernel;
     struct kl_engine_dim grid, block;
     struct kl_engine_dim cluster; /**< blocks of it that run together; 0: no clusters. It divides the grid */
-    size_t shared_bytes;   /**< dynamic shared memory of a block */
-    const void *arguments; /**< packed by kl_engine_pack; read until the grid is done */
-    int device;            /**< it uses this device's variables; below KL_ENGINE_DEVICES */
-    bool cooperative;      /**< all blocks live at once, and may wait for each other */
+    size_t shared_bytes;          /**< dynamic shared memory of a block */
+    const void *arguments;        /**< packed by kl_engine_pack; read until the grid is done */
+    int device;                   /**< it uses this device's variables; below KL_ENGINE_DEVICES */
+    bool cooperative;             /**< all blocks live at once, and may wait for each other */
 
     /** Called before and after each block, by the thread that runs it; NULL: nothing is. */
     void (*enter)(const struct kl_engine_launch *launch), (*leave)(const struct kl_engine_launch *launch);

@@ -95,7 +95,8 @@ static bool find_alias(const struct tokens *k, uint32_t i, struct piece *type)
 }
 
 /* A type as the name of a class and its template arguments. */
-struct class {
+struct class
+{
     uint32_t name; /* NO_TOKEN: not known */
     struct piece arguments;
 };
@@ -133,7 +134,8 @@ static const struct function *find_method(struct expander *x, const struct frame
     for (size_t at = functions_first(x->functions, k, i); at != NO_NAME; at = x->functions->at[at].same) {
         const struct function *f = &x->functions->at[at];
 
-        if (f->class == NO_TOKEN || (c.name == NO_TOKEN ? f->class_header != NO_TOKEN : !token_same(k, f->class, c.name)))
+        if (f->class == NO_TOKEN ||
+            (c.name == NO_TOKEN ? f->class_header != NO_TOKEN : !token_same(k, f->class, c.name)))
             continue;
         if (expand_pieces(k, f->open, true) > arguments || expand_pieces(k, f->open, false) < arguments) continue;
         if (found || f->implicit || has_bases(k, f)) return NULL;
@@ -202,7 +204,8 @@ static void read_variables(const struct expander *x, struct frame *fr, uint32_t 
 /* The declaration at `i`; past it. */
 static uint32_t read_member(const struct expander *x, struct frame *fr, uint32_t i, uint32_t close)
 {
-    static const char before_types[] = " static mutable inline __device__ __host__ __forceinline__ __inline__ explicit ";
+    static const char before_types[] =
+        " static mutable inline __device__ __host__ __forceinline__ __inline__ explicit ";
     const struct tokens *k = x->k;
     uint32_t end, parameters, header, from = skip_template_headers(k, i, close, &header);
     bool lasting = false;
@@ -264,7 +267,8 @@ static char *words_of(const struct expander *x, const struct frame *fr, struct p
 }
 
 /* An object that is made for the call becomes a variable. */
-static bool make_object(struct expander *x, struct frame *fr, const struct of *o, struct frame *inner, struct text *before)
+static bool make_object(struct expander *x, struct frame *fr, const struct of *o, struct frame *inner,
+                        struct text *before)
 {
     struct text arguments = {0};
     char *type = words_of(x, fr, o->type);
@@ -309,7 +313,8 @@ bool expand_method_call(struct expander *x, struct frame *fr, uint32_t i, uint32
 bool expand_inherit(const struct expander *x, const struct frame *fr, struct frame *inner)
 {
     const struct tokens *k = x->k;
-    uint32_t header = inner->f->class_header, at = header + 1, end = header == NO_TOKEN ? NO_TOKEN : angle_end(k, header);
+    uint32_t header = inner->f->class_header, at = header + 1,
+             end = header == NO_TOKEN ? NO_TOKEN : angle_end(k, header);
     struct piece p;
 
     if (!fr->class || fr->f->class_open != inner->f->class_open) return false;

@@ -154,7 +154,8 @@ static bool bind_parameter(struct expander *x, struct frame *fr, struct piece p,
 
     if (find_outside(k, p.from, end, " thread_block_tile ") != NO_TOKEN ||
         (argument.from + 1 == argument.to && expand_is_tile(x, argument.from))) {
-        if (argument.from + 1 != argument.to || !expand_is_tile(x, argument.from) || !token_is_name(k, name)) return false;
+        if (argument.from + 1 != argument.to || !expand_is_tile(x, argument.from) || !token_is_name(k, name))
+            return false;
         expand_add_tile(x, name);
         return true;
     }
@@ -208,8 +209,8 @@ static void rename_variables(const struct expander *x, struct frame *fr)
             while (token_among(k, own, " * & && const __restrict__ __restrict ")) own++;
             if (token_is_name(k, own) && !expand_renamed(x, fr, own))
                 expand_rename(fr, own,
-                           must_print("%.*s__kolo%u", (int)(k->at[own].end - k->at[own].start),
-                                      k->text + k->at[own].start, fr->number));
+                              must_print("%.*s__kolo%u", (int)(k->at[own].end - k->at[own].start),
+                                         k->text + k->at[own].start, fr->number));
         }
     }
 }
@@ -241,7 +242,8 @@ static bool write_function(struct expander *x, struct frame *fr, uint32_t i, uin
 
         if (by_default) argument = (struct piece){assigned + 1, p.to};
         if (!bind_parameter(x, fr, p, argument, by_default, before, &body))
-            good = expand_refuse(x, p.from < p.to ? p.to - 1 : i, "a function with a parameter of a shape that is not known");
+            good = expand_refuse(x, p.from < p.to ? p.to - 1 : i,
+                                 "a function with a parameter of a shape that is not known");
     }
     rename_variables(x, fr);
     if (f->class != NO_TOKEN) good = good && expand_members(x, fr);

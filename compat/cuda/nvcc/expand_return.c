@@ -92,7 +92,8 @@ static bool put_way_out(struct expander *x, struct frame *fr, uint32_t i, struct
     bool good = expand_expression(x, fr, open + 1, k->at[open].partner, true, &before, &condition);
 
     if (before.at) text_put(out, before.at);
-    text_print(out, " const bool __kolo_c%u = (%s); if (__kolo_c%u) { ", number, condition.at ? condition.at : "", number);
+    text_print(out, " const bool __kolo_c%u = (%s); if (__kolo_c%u) { ", number, condition.at ? condition.at : "",
+               number);
     text_drop(&before);
     text_drop(&condition);
     good = good && expand_statement(x, fr, at, statement_end(k, at, then.to), out);
@@ -155,7 +156,8 @@ bool expand_returning(struct expander *x, struct frame *fr, uint32_t i, uint32_t
     if (token_is(k, i, "{"))
         return expand_statement(x, fr, i, end, out) &&
                (always_returns(k, (struct piece){i, end}) || put_rest(x, fr, rest, !fr->inside, out));
-    if (!token_among(k, i, " for while do ")) return expand_refuse(x, i, "a return in a statement of a shape that is not known");
+    if (!token_among(k, i, " for while do "))
+        return expand_refuse(x, i, "a return in a statement of a shape that is not known");
     fr->inside++;
     good = expand_statement(x, fr, i, end, out);
     fr->inside--;

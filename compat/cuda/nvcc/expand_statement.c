@@ -48,8 +48,8 @@ static uint32_t behind_namespaces(const struct expander *x, uint32_t i)
     return expand_is_tile_reduction(x, at) ? at : i;
 }
 
-bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat,
-                           struct text *before, struct text *out)
+bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat, struct text *before,
+                       struct text *out)
 {
     const struct tokens *k = x->k;
     bool sure = true; /* all threads that execute the statement come here */
@@ -69,7 +69,8 @@ bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint
         i = behind_namespaces(x, i); /* without cg:: */
         if (expand_is_call(x, i)) {
             if (!sure) return expand_refuse(x, i, "in a part of an expression that not all threads may evaluate");
-            if (i && token_is(k, i - 1, "::") && !expand_is_tile_reduction(x, i)) return expand_refuse(x, i, "a name of a namespace");
+            if (i && token_is(k, i - 1, "::") && !expand_is_tile_reduction(x, i))
+                return expand_refuse(x, i, "a name of a namespace");
             if (!put_call(x, fr, i, &close, before, out)) return false;
             if (!flat) expand_lines(x, fr, first, close, out);
             i = close;
@@ -211,7 +212,8 @@ static bool put_loop(struct expander *x, struct frame *fr, uint32_t i, uint32_t 
 
     if (close == NO_TOKEN) return expand_refuse(x, i, "a statement of a shape that is not known");
     for (uint32_t n = open; n < close; n++)
-        if (expand_is_call(x, n) && !expand_is_tile_call(x, n)) return expand_refuse(x, n, "in the condition of a loop");
+        if (expand_is_call(x, n) && !expand_is_tile_call(x, n))
+            return expand_refuse(x, n, "in the condition of a loop");
     if (!expand_expression(x, fr, i, close + 1, false, &none, out)) return false;
     if (none.at) {
         text_drop(&none);

@@ -22,8 +22,8 @@ static bool is_function_call(struct expander *x, uint32_t i)
 /* `warp.shfl(v, 0)` */
 bool expand_is_tile_call(const struct expander *x, uint32_t i)
 {
-    return expand_is_tile(x, i) && token_is(x->k, i + 1, ".") && token_is_name(x->k, i + 2) && token_is(x->k, i + 3, "(") &&
-           x->k->at[i + 3].partner != NO_TOKEN;
+    return expand_is_tile(x, i) && token_is(x->k, i + 1, ".") && token_is_name(x->k, i + 2) &&
+           token_is(x->k, i + 3, "(") && x->k->at[i + 3].partner != NO_TOKEN;
 }
 
 /* `cg::reduce(warp, v, cg::plus<float>())` */
@@ -53,7 +53,7 @@ bool expand_arguments(struct expander *x, struct frame *fr, uint32_t open, struc
 }
 
 bool expand_operation(struct expander *x, struct frame *fr, const char *name, const char *mask, uint32_t open,
-                          struct text *before, struct text *out)
+                      struct text *before, struct text *out)
 {
     struct text arguments = {0};
     unsigned number = ++x->numbers;
@@ -124,7 +124,8 @@ bool expand_tile_reduction(struct expander *x, struct frame *fr, uint32_t i, str
     for (operation = of.from; token_is(k, operation + 1, "::");) operation += 2;
     for (; kind < sizeof kinds / sizeof kinds[0]; kind++)
         if (token_is(k, operation, kinds[kind])) break;
-    if (kind == sizeof kinds / sizeof kinds[0]) return expand_refuse(x, operation, "a reduction of a shape that is not known");
+    if (kind == sizeof kinds / sizeof kinds[0])
+        return expand_refuse(x, operation, "a reduction of a shape that is not known");
     if (!expand_type_of_argument(x, fr, p, &type)) {
         uint32_t end = token_is(k, operation + 1, "<") ? angle_end(k, operation + 1) : NO_TOKEN;
 

@@ -119,8 +119,7 @@ bool expand_check_names(struct expander *x, const struct frame *fr)
 
 /* ---- types ---- */
 
-void expand_type_words(const struct expander *x, const struct frame *fr, uint32_t from, uint32_t to,
-                           struct text *out)
+void expand_type_words(const struct expander *x, const struct frame *fr, uint32_t from, uint32_t to, struct text *out)
 {
     static const char no_types[] = " static inline __inline__ __forceinline__ __noinline__ __device__ __host__ "
                                    "constexpr const __restrict__ __restrict register ";

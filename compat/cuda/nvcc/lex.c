@@ -242,11 +242,17 @@ void tokens_drop(struct tokens *t)
 
 /* ---- questions ---- */
 
+/* Nearly all comparisons end at the first character. */
 bool token_is(const struct tokens *t, uint32_t i, const char *word)
 {
-    size_t n = strlen(word);
+    const char *at;
+    size_t n;
 
-    return i < t->count && t->at[i].end - t->at[i].start == n && !memcmp(t->text + t->at[i].start, word, n);
+    if (i >= t->count) return false;
+    at = t->text + t->at[i].start;
+    if (*at != *word) return false;
+    n = t->at[i].end - t->at[i].start;
+    return !strncmp(at, word, n) && !word[n];
 }
 
 bool token_is_name(const struct tokens *t, uint32_t i)
@@ -256,12 +262,14 @@ bool token_is_name(const struct tokens *t, uint32_t i)
 
 bool token_among(const struct tokens *t, uint32_t i, const char *words)
 {
+    const char *at;
     size_t n;
 
     if (i >= t->count) return false;
+    at = t->text + t->at[i].start;
     n = t->at[i].end - t->at[i].start;
-    for (const char *w = words + 1, *end; (end = strchr(w, ' ')); w = end + 1)
-        if ((size_t)(end - w) == n && !memcmp(w, t->text + t->at[i].start, n)) return true;
+    for (const char *w = words + 1; (w = strchr(w, *at)); w++)
+        if (w[-1] == ' ' && !strncmp(w, at, n) && w[n] == ' ') return true;
     return false;
 }
 

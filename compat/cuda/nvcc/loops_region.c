@@ -11,7 +11,8 @@ bool loops_is_idle(const struct body *b, const struct region *r)
     for (size_t i = r->first; i <= r->last; i++)
         if (b->leaves[i].kind != LEAF_DECLARATION) return false;
     for (size_t l = 0; l < b->local_count; l++)
-        if (loops_is_home(r, &b->locals[l]) && b->locals[l].place != PLACE_FRAME && !b->locals[l].computable) return false;
+        if (loops_is_home(r, &b->locals[l]) && b->locals[l].place != PLACE_FRAME && !b->locals[l].computable)
+            return false;
     return true;
 }
 

@@ -106,7 +106,8 @@ bool loops_narrow(struct loops *w, const struct region *r, struct text *out)
     struct piece p;
 
     for (size_t i = 0; i < b->local_count; i++)
-        if (loops_is_home(r, &b->locals[i]) && b->locals[i].place != PLACE_FRAME && !b->locals[i].computable) return false;
+        if (loops_is_home(r, &b->locals[i]) && b->locals[i].place != PLACE_FRAME && !b->locals[i].computable)
+            return false;
     for (size_t i = r->first; i < r->last; i++)
         if (b->leaves[i].kind != LEAF_DECLARATION) return false;
     if (!token_is(k, l->from, "if") || !token_is(k, l->from + 1, "(")) return false;

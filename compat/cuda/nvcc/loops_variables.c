@@ -122,7 +122,8 @@ bool *loops_needed(const struct body *b, struct piece all, const struct region *
     for (size_t l = b->local_count; l-- > 0;) { /* variables name earlier ones */
         const struct local *v = &b->locals[l];
 
-        if (v->place == PLACE_FRAME || !v->computable || (r && loops_is_home(r, v)) || is_of_segment(b, v, segment)) continue;
+        if (v->place == PLACE_FRAME || !v->computable || (r && loops_is_home(r, v)) || is_of_segment(b, v, segment))
+            continue;
         need[l] = loops_is_used(b, l, all);
         for (size_t other = l + 1; other < b->local_count && !need[l]; other++)
             need[l] = need[other] && loops_is_used(b, l, b->locals[other].initial);

@@ -40,10 +40,14 @@ static const char known[] = " llabs labs exp expf exp2 exp2f exp10 exp10f expm1 
                             "cuCimag cuCimagf cuConj cuConjf cuCabs cuCabsf cuCdiv cuCdivf dim3 printf memcpy memset ";
 /* Of cuda_fp16.h, cuda_bf16.h and curand_kernel.h. */
 static const char of_headers[] =
-    " __hadd2 __hsub __hsub2 __hmul __hmul2 __hdiv __h2div __hfma __hfma2 __hneg __hneg2 __habs __habs2 __hlt __hgt __hle "
-    "__hge __heq __hne __hmax __hmin __hmax2 __hmin2 hexp hexp2 hlog hlog2 hsqrt hrsqrt hrcp hfloor hceil h2exp h2log h2sqrt "
-    "h2rsqrt h2rcp __float2half2_rn __floats2half2_rn __float22half2_rn __half22float2 __low2float __high2float __low2half "
-    "__high2half __low2half2 __high2half2 __lows2half2 __highs2half2 __halves2half2 __half2half2 __int2half_rn __half2int_rn "
+    " __hadd2 __hsub __hsub2 __hmul __hmul2 __hdiv __h2div __hfma __hfma2 __hneg __hneg2 __habs __habs2 __hlt __hgt "
+    "__hle "
+    "__hge __heq __hne __hmax __hmin __hmax2 __hmin2 hexp hexp2 hlog hlog2 hsqrt hrsqrt hrcp hfloor hceil h2exp h2log "
+    "h2sqrt "
+    "h2rsqrt h2rcp __float2half2_rn __floats2half2_rn __float22half2_rn __half22float2 __low2float __high2float "
+    "__low2half "
+    "__high2half __low2half2 __high2half2 __lows2half2 __highs2half2 __halves2half2 __half2half2 __int2half_rn "
+    "__half2int_rn "
     "__float2bfloat16_rn __float2bfloat162_rn __floats2bfloat162_rn __float22bfloat162_rn __bfloat1622float2 "
     "__low2bfloat16 __high2bfloat16 __halves2bfloat162 __bfloat162bfloat162 curand_init curand curand4 curand_uniform "
     "curand_uniform_double curand_uniform4 curand_normal curand_normal_double curand_normal2 curand_normal4 "
@@ -483,7 +487,8 @@ static bool functors_wait(struct functions *f, const struct tokens *k)
     if (f->functors != UNKNOWN) return f->functors == WAITS;
     f->functors = PLAIN;
     for (size_t n = 0; n < f->count; n++)
-        if (is_call_operator(k, &f->at[n]) && !token_is(k, k->at[f->at[n].open].partner + 1, "const")) f->functors = WAITS;
+        if (is_call_operator(k, &f->at[n]) && !token_is(k, k->at[f->at[n].open].partner + 1, "const"))
+            f->functors = WAITS;
     for (uint32_t i = 1; i < k->count && f->functors == PLAIN; i++) {
         uint32_t body;
 
@@ -578,7 +583,8 @@ static bool is_plain_name(struct functions *f, const struct tokens *k, uint32_t 
 
     if (at == NO_NAME)
         return token_among(k, i, pure) || token_among(k, i, known) || token_among(k, i, of_headers) ||
-               token_among(k, i, polling) || names_find(&f->classes, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
+               token_among(k, i, polling) ||
+               names_find(&f->classes, k->text + k->at[i].start, k->at[i].end - k->at[i].start) != NO_NAME;
     for (; at != NO_NAME; at = f->at[at].same)
         if (!is_plain_function(f, k, &f->at[at])) return false;
     return true;
@@ -673,6 +679,5 @@ bool methods_are_constant(const struct functions *f, const struct tokens *k, uin
 
 static void check_implicit(struct functions *f, const struct tokens *k)
 {
-    for (size_t i = 0; i < f->count && !f->unclear; i++)
-        f->unclear = f->at[i].implicit && may_wait(f, k, &f->at[i], 8);
+    for (size_t i = 0; i < f->count && !f->unclear; i++) f->unclear = f->at[i].implicit && may_wait(f, k, &f->at[i], 8);
 }

@@ -14,8 +14,8 @@
 struct function {
     uint32_t statement, header,
         from; /* its declaration; the `<` of its template header, NO_TOKEN if it has none; behind that */
-    uint32_t name, open, body; /* its name, the parenthesis of its parameters, its brace */
-    uint32_t space, class;     /* the brace of the namespace, the name of the class around it; NO_TOKEN: none */
+    uint32_t name, open, body;         /* its name, the parenthesis of its parameters, its brace */
+    uint32_t space, class;             /* the brace of the namespace, the name of the class around it; NO_TOKEN: none */
     uint32_t class_open, class_header; /* the brace of the class, the `<` of its template header; NO_TOKEN: none */
     bool kernel;
     size_t same;   /* the next one of this name, NO_NAME if there is none */
@@ -33,8 +33,8 @@ struct functions {
     size_t count;
     struct names constants; /* of namespaces: numbers that never change */
     struct names classes;
-    bool unclear;           /* some function that is called without its name waits */
-    uint8_t functors;       /* of the check whether a function that a variable stands for may wait */
+    bool unclear;     /* some function that is called without its name waits */
+    uint8_t functors; /* of the check whether a function that a variable stands for may wait */
 };
 
 struct functions *functions_find(const struct translation *t);

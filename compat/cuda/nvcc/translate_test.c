@@ -172,51 +172,64 @@ static const struct {
     {"struct S { __device__ ~S(); }; __device__ S::~S() { __syncwarp(); } __global__ void k() { __syncthreads(); }",
      "constructor"},
     {"template <class F> __global__ void k(F f, int *p) { p[0] = f(1); __syncthreads(); }", NULL},
-    {"__device__ int w() { return threadIdx.x; } __device__ int (*q)() = w; template <class F> __global__ void k(F f, int *p) "
+    {"__device__ int w() { return threadIdx.x; } __device__ int (*q)() = w; template <class F> __global__ void k(F f, "
+     "int *p) "
      "{ p[0] = f(); __syncthreads(); }",
      "\"f\""},
-    {"template <class F> __global__ void k(F f, int *p) { p[0] = f(1); __syncthreads(); } void h(int *p) { k<<<1, 2>>>([=] "
+    {"template <class F> __global__ void k(F f, int *p) { p[0] = f(1); __syncthreads(); } void h(int *p) { k<<<1, "
+     "2>>>([=] "
      "__device__ (int i) { return i + threadIdx.x; }, p); }",
      "\"f\""},
-    {"struct C { int n; __device__ int operator()(int a) { return n += a; } }; template <class F> __global__ void k(F f, int "
+    {"struct C { int n; __device__ int operator()(int a) { return n += a; } }; template <class F> __global__ void k(F "
+     "f, int "
      "*p) { p[0] = f(1); __syncthreads(); }",
      "\"f\""},
-    {"struct C { int n; __device__ int operator()(int a) const { return n + a; } }; template <class F> __global__ void k(F f, "
+    {"struct C { int n; __device__ int operator()(int a) const { return n + a; } }; template <class F> __global__ void "
+     "k(F f, "
      "int *p) { p[0] = f(1); __syncthreads(); p[1] = F()(2); }",
      NULL},
-    {"struct S { int t; __device__ S() : t(threadIdx.x) {} }; __global__ void k() { S s; __syncthreads(); }", "constructor"},
+    {"struct S { int t; __device__ S() : t(threadIdx.x) {} }; __global__ void k() { S s; __syncthreads(); }",
+     "constructor"},
     {"struct S { int t = threadIdx.x; }; __global__ void k() { S s; __syncthreads(); }", "constructor"},
-    {"__device__ int f() { return threadIdx.x; } struct S { int t; __device__ S() : t(f()) {} }; __global__ void k() { S s; "
+    {"__device__ int f() { return threadIdx.x; } struct S { int t; __device__ S() : t(f()) {} }; __global__ void k() { "
+     "S s; "
      "__syncthreads(); }",
      "constructor"},
     {"struct P { int *q; int n; }; __global__ void k(P p) { for (int i = 0; i < p.n; i++) { p.q[threadIdx.x] = i; "
      "__syncthreads(); } }",
      NULL},
-    {"struct P { int *q; int n; }; __global__ void k(P p) { p.n = threadIdx.x; __syncthreads(); p.q[0] = p.n; }", "parameter"},
+    {"struct P { int *q; int n; }; __global__ void k(P p) { p.n = threadIdx.x; __syncthreads(); p.q[0] = p.n; }",
+     "parameter"},
     {"struct P { int n; __device__ int get() const { return n; } }; __global__ void k(P s, int *p) { p[0] = s.get(); "
      "__syncthreads(); p[1] = s.get(); }",
      NULL},
     {"struct P { int n; __device__ int next() { return n++; } }; __global__ void k(P s, int *p) { p[0] = s.next(); "
      "__syncthreads(); p[1] = s.next(); }",
      "parameter"},
-    {"struct R { int *s; __device__ int sum(int v) { s[threadIdx.x] = v; __syncthreads(); return s[0]; } }; __global__ void "
+    {"struct R { int *s; __device__ int sum(int v) { s[threadIdx.x] = v; __syncthreads(); return s[0]; } }; __global__ "
+     "void "
      "k(int *p) { extern __shared__ int m[]; R r = {m}; p[0] = r.sum(1); }",
      NULL},
-    {"template <class T, int N> class R { T *s; public: __device__ R(T *m) : s(m) {} __device__ T sum(T v) { if (N == 1) "
-     "return v; return part(v); } private: __device__ T part(T v) { s[threadIdx.x] = v; __syncthreads(); return s[0]; } }; "
-     "__global__ void k(int *p) { extern __shared__ int m[]; p[0] = R<int, 4>(m).sum(1); typedef R<int, 1> One; One one(m); "
+    {"template <class T, int N> class R { T *s; public: __device__ R(T *m) : s(m) {} __device__ T sum(T v) { if (N == "
+     "1) "
+     "return v; return part(v); } private: __device__ T part(T v) { s[threadIdx.x] = v; __syncthreads(); return s[0]; "
+     "} }; "
+     "__global__ void k(int *p) { extern __shared__ int m[]; p[0] = R<int, 4>(m).sum(1); typedef R<int, 1> One; One "
+     "one(m); "
      "p[1] = one.sum(2); }",
      NULL},
     {"struct R { static __device__ int sum(int *s, int v) { s[threadIdx.x] = v; __syncthreads(); return s[0]; } }; "
      "__global__ void k(int *p) { extern __shared__ int m[]; p[0] = R::sum(m, 1); }",
      NULL},
-    {"struct R { int *s; virtual __device__ int sum(int v) { s[0] = v; __syncthreads(); return s[0]; } }; __global__ void k(R "
+    {"struct R { int *s; virtual __device__ int sum(int v) { s[0] = v; __syncthreads(); return s[0]; } }; __global__ "
+     "void k(R "
      "*r, int *p) { p[0] = r->sum(1); }",
      "not found"},
     {"struct B { int *s; }; struct R : B { __device__ int sum(int v) { s[0] = v; __syncthreads(); return s[0]; } }; "
      "__global__ void k(int *p) { R r; p[0] = r.sum(1); }",
      "not found"},
-    {"struct R { int *s; __device__ R *me() { __syncthreads(); return this; } }; __global__ void k(int *p) { R r; r.me(); }",
+    {"struct R { int *s; __device__ R *me() { __syncthreads(); return this; } }; __global__ void k(int *p) { R r; "
+     "r.me(); }",
      "as a whole"},
     {"__global__ void k(int (*f)(int), int *p) { p[0] = (*f)(1); __syncthreads(); }", "known"},
     {"__global__ void k(int (*f)(int), int *p) { for (int i = 0; i < (*f)(1); i++) __syncthreads(); }", "condition"},
@@ -253,16 +266,19 @@ static const struct {
     {"__device__ int f(int v, int n) { for (int i = 0; i < n; i++) { __syncthreads(); if (i * i == n) return i; v++; "
      "__syncthreads(); } return v; } __global__ void k(int *p) { p[threadIdx.x] = f(p[threadIdx.x], p[0]); }",
      NULL},
-    {"__device__ int f(int v, int n) { for (int i = 0; i < n; i++) { __syncthreads(); if (i * i == v) return i; } return v; "
+    {"__device__ int f(int v, int n) { for (int i = 0; i < n; i++) { __syncthreads(); if (i * i == v) return i; } "
+     "return v; "
      "} __global__ void k(int *p) { p[threadIdx.x] = f(p[threadIdx.x], p[0]); }",
      "break"},
-    {"__device__ int f(int v) { __syncthreads(); for (int i = 0; i < v; i++) if (v % i == 3) return i; if (v) return 2; return "
+    {"__device__ int f(int v) { __syncthreads(); for (int i = 0; i < v; i++) if (v % i == 3) return i; if (v) return "
+     "2; return "
      "v; } __global__ void k(int *p) { p[threadIdx.x] = f(p[threadIdx.x]); }",
      NULL},
     {"__device__ int f(int v) { for (int i = 0; i < v; i++) if (v % i == 3) return i; __syncthreads(); return v; } "
      "__global__ void k(int *p) { p[threadIdx.x] = f(p[threadIdx.x]); }",
      "condition"},
-    {"__device__ int f(int v) { __syncthreads(); switch (v) { case 1: return 2; } return v; } __global__ void k(int *p) { "
+    {"__device__ int f(int v) { __syncthreads(); switch (v) { case 1: return 2; } return v; } __global__ void k(int "
+     "*p) { "
      "p[threadIdx.x] = f(p[threadIdx.x]); }",
      "a return in a statement"},
     {"__device__ int f(int v) { return v ? f(__shfl_sync(-1, v, 0)) : 0; } __global__ void k(int *p) { p[0] = f(p[1]); "

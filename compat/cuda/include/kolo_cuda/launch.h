@@ -149,9 +149,14 @@ template <auto F, unsigned Bound, unsigned Cluster, class... P> struct kernel<F,
         kl_engine_kernel kernel;
 
         registration()
-            : kernel{kernel_name<F>(), entry, layout<P...>::parameters.at,
-                     sizeof...(P),     Bound, layout<P...>::parameters.bytes,
-                     &shared_bytes<F>, {Cluster & 255, Cluster >> 8 & 255, Cluster >> 16}}
+            : kernel{kernel_name<F>(),
+                     entry,
+                     layout<P...>::parameters.at,
+                     sizeof...(P),
+                     Bound,
+                     layout<P...>::parameters.bytes,
+                     &shared_bytes<F>,
+                     {Cluster & 255, Cluster >> 8 & 255, Cluster >> 16}}
         {
             __koloRegisterKernel((const void *)F, &kernel);
         }

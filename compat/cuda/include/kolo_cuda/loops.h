@@ -74,7 +74,8 @@ template <class T> inline const lanes<std::remove_const_t<T>> &lanes_of(const ke
 
 /** Has `x[i]` of the type nothing that lies in x itself? */
 template <class T>
-constexpr bool points = !std::is_array<std::remove_reference_t<T>>::value && !std::is_class<std::remove_reference_t<T>>::value;
+constexpr bool points =
+    !std::is_array<std::remove_reference_t<T>>::value && !std::is_class<std::remove_reference_t<T>>::value;
 
 /** The threads that have returned. */
 struct gone_threads : kept<unsigned char> {

@@ -50,7 +50,8 @@ template <class T> struct vectors {
 };
 
 /** Vector k of the result of each move; By lanes, fewer than there are in a vector. */
-template <class T, int By> inline auto below(const lanes<T> &from, int k) /* down: lane i has lane i + By's, the last ones their own */
+template <class T, int By>
+inline auto below(const lanes<T> &from, int k) /* down: lane i has lane i + By's, the last ones their own */
 {
     using V = vectors<T>;
     const bool last = k + 1 == V::count;
@@ -63,7 +64,8 @@ template <class T, int By> inline auto below(const lanes<T> &from, int k) /* dow
     else
         return last ? __builtin_shufflevector(a, a, 2, 3, 2, 3) : __builtin_shufflevector(a, b, 2, 3, 4, 5);
 }
-template <class T, int By> inline auto behind(const lanes<T> &from, int k) /* up: lane i has lane i - By's, the first ones their own */
+template <class T, int By>
+inline auto behind(const lanes<T> &from, int k) /* up: lane i has lane i - By's, the first ones their own */
 {
     using V = vectors<T>;
     const auto b = V::get(from, k), a = V::get(from, k ? k - 1 : k);
@@ -112,7 +114,7 @@ template <move Kind, int By, class T> inline void move_by(const lanes<T> &from, 
 }
 
 /** False: it is not one of these moves. */
-template <move Kind, class T> inline bool moved(const lanes<T> &from, unsigned by, lanes<T> &to)
+template <move Kind, class T> inline bool move_quickly(const lanes<T> &from, unsigned by, lanes<T> &to)
 {
     if constexpr (vectors<T>::fit) {
         switch (by) {
@@ -139,12 +141,27 @@ template <move Kind, class T> inline bool moved(const lanes<T> &from, unsigned b
 #else
 
 enum move { DOWN, UP, BESIDE };
-template <move Kind, class T> inline bool moved(const lanes<T> &, unsigned, lanes<T> &)
+template <move Kind, class T> inline bool move_quickly(const lanes<T> &, unsigned, lanes<T> &)
 {
     return false;
 }
 
 #endif
+
+/** Lane i has the value of lane i + by (DOWN), i - by (UP), or i ^ by; its own if there is no such lane. With one variable to return it lies
+ * where the caller needs it. */
+template <move Kind, class T> inline lanes<T> moved(const lanes<T> &from, unsigned by)
+{
+    lanes<T> result;
+
+    if (!move_quickly<Kind>(from, by, result))
+        for (unsigned i = 0; i < 32; i++) {
+            const unsigned other = Kind == DOWN ? i + by : Kind == UP ? i - by : i ^ by;
+
+            result.at[i] = from.at[other < 32 ? other : i];
+        }
+    return result;
+}
 
 } // namespace __kolo
 

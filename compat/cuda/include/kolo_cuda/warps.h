@@ -108,15 +108,7 @@ inline lanes<T> warp_shfl_up_sync(unsigned live, const M &mask, const lanes<T> &
                                   unsigned width = 32)
 {
     if constexpr (std::is_same<O, unsigned>::value) {
-        if (width == 32 && delta < 32 && is_full(live, mask)) {
-            lanes<T> result;
-
-            if (moved<UP>(from, delta, result)) return result;
-            result = from;
-#pragma omp simd
-            for (int i = (int)delta; i < 32; i++) result.at[i] = from.at[i - (int)delta];
-            return result;
-        }
+        if (width == 32 && delta < 32 && is_full(live, mask)) return moved<UP>(from, delta);
     }
     return take(live, mask, from, [&](unsigned lane) {
         const unsigned group = lane & ~(width - 1), by = of_lane(delta, (int)lane);
@@ -130,15 +122,7 @@ inline lanes<T> warp_shfl_down_sync(unsigned live, const M &mask, const lanes<T>
                                     unsigned width = 32)
 {
     if constexpr (std::is_same<O, unsigned>::value) {
-        if (width == 32 && delta < 32 && is_full(live, mask)) {
-            lanes<T> result;
-
-            if (moved<DOWN>(from, delta, result)) return result;
-            result = from;
-#pragma omp simd
-            for (int i = 0; i < 32 - (int)delta; i++) result.at[i] = from.at[i + (int)delta];
-            return result;
-        }
+        if (width == 32 && delta < 32 && is_full(live, mask)) return moved<DOWN>(from, delta);
     }
     return take(live, mask, from, [&](unsigned lane) {
         const unsigned end = (lane & ~(width - 1)) + width, by = of_lane(delta, (int)lane);
@@ -152,16 +136,7 @@ inline lanes<T> warp_shfl_xor_sync(unsigned live, const M &mask, const lanes<T> 
                                    unsigned width = 32)
 {
     if constexpr (std::is_same<O, unsigned>::value) {
-        if (width == 32 && other < 32 && is_full(live, mask)) {
-            lanes<T> result;
-
-            if (moved<BESIDE>(from, other, result)) return result;
-            if (other % 4 == 0)
-                for (unsigned i = 0; i < 32; i += 4) memcpy((void *)&result.at[i], &from.at[i ^ other], 4 * sizeof(T));
-            else
-                for (unsigned i = 0; i < 32; i++) result.at[i] = from.at[i ^ other];
-            return result;
-        }
+        if (width == 32 && other < 32 && is_full(live, mask)) return moved<BESIDE>(from, other);
     }
     return take(live, mask, from, [&](unsigned lane) {
         const unsigned end = (lane & ~(width - 1)) + width, source = lane ^ of_lane(other, (int)lane);
