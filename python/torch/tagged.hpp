@@ -39,13 +39,13 @@ class Parked
     std::list<std::pair<koloRequest_t, at::Tensor>> list_;
 };
 
-class TaggedWork final : public c10d::Work
+class TaggedWork final : public SharedWork
 {
   public:
     TaggedWork(std::shared_ptr<Link> link, std::shared_ptr<Parked> parked, c10d::OpType type, const char *name,
-               at::Tensor tensor, koloRequest_t request, milliseconds patience)
-        : Work(link->rank, type), link_(std::move(link)), parked_(std::move(parked)), name_(name),
-          tensor_(std::move(tensor)), request_(request), patience_(patience)
+               at::Tensor tensor, koloRequest_t request, milliseconds timeout)
+        : SharedWork(link->rank, type), link_(std::move(link)), parked_(std::move(parked)), name_(name),
+          tensor_(std::move(tensor)), request_(request), timeout_(timeout)
     {
     }
 
@@ -65,7 +65,7 @@ class TaggedWork final : public c10d::Work
 
     bool wait(milliseconds timeout = kNoTimeout) override
     {
-        const milliseconds limit = timeout > kNoTimeout ? timeout : patience_;
+        const milliseconds limit = timeout > kNoTimeout ? timeout : timeout_;
         const auto ms = (unsigned long long)std::max<int64_t>(1, limit.count());
 
         if (!look(koloRequestWait(request_, ms, &status())))
@@ -75,23 +75,6 @@ class TaggedWork final : public c10d::Work
                                 " within " + std::to_string(ms) + " ms");
         if (auto e = exception()) std::rethrow_exception(e);
         return true;
-    }
-
-    void synchronize() override
-    {
-        wait(kNoTimeout);
-    }
-
-    bool isSuccess() const override
-    {
-        std::lock_guard hold(mutex_);
-        return completed_ && !exception_;
-    }
-
-    std::exception_ptr exception() const override
-    {
-        std::lock_guard hold(mutex_);
-        return exception_;
     }
 
     std::vector<at::Tensor> result() override
@@ -131,7 +114,7 @@ class TaggedWork final : public c10d::Work
     const char *name_;
     at::Tensor tensor_;
     koloRequest_t request_;
-    const milliseconds patience_; // the group's timeout
+    const milliseconds timeout_; // the group's timeout
     int source_ = -1;
 };
 

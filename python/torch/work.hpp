@@ -165,12 +165,36 @@ struct Call {
     int peer = -1; // of a message; -1: any
 };
 
-class KoloWork : public c10d::Work
+/** A work that any thread may look at while another one ends it. */
+class SharedWork : public c10d::Work
+{
+  public:
+    using c10d::Work::Work;
+
+    bool isSuccess() const override
+    {
+        std::lock_guard hold(mutex_);
+        return completed_ && !exception_;
+    }
+
+    std::exception_ptr exception() const override
+    {
+        std::lock_guard hold(mutex_);
+        return exception_;
+    }
+
+    void synchronize() override
+    {
+        wait(kNoTimeout);
+    }
+};
+
+class KoloWork : public SharedWork
 {
   public:
     KoloWork(std::shared_ptr<Link> link, const Call &call, uint64_t seq, const std::optional<Tensors> &inputs,
              Tensors outputs)
-        : Work(link->rank, call.type, call.title, inputs), link_(std::move(link)), name_(call.name), seq_(seq),
+        : SharedWork(link->rank, call.type, call.title, inputs), link_(std::move(link)), name_(call.name), seq_(seq),
           outputs_(std::move(outputs)), tls_()
     {
         if (inputs) inputs_ = *inputs;
@@ -204,18 +228,6 @@ class KoloWork : public c10d::Work
         return true;
     }
 
-    bool isSuccess() const override
-    {
-        std::lock_guard hold(mutex_);
-        return completed_ && !exception_;
-    }
-
-    std::exception_ptr exception() const override
-    {
-        std::lock_guard hold(mutex_);
-        return exception_;
-    }
-
     Tensors result() override
     {
         return outputs_;
@@ -230,11 +242,6 @@ class KoloWork : public c10d::Work
     {
         if (parts.size() == 1) return parts.front()->sourceRank();
         TORCH_CHECK(false, "kolo: ", name_, ": only a receive from any source has a source rank");
-    }
-
-    void synchronize() override
-    {
-        wait(kNoTimeout);
     }
 
     bool wait(milliseconds timeout = kNoTimeout) override
