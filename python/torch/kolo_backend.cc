@@ -1251,6 +1251,7 @@ void KoloBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_a
 {
     const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
 
+    TORCH_CHECK(!manner_.as_nccl, "kolo: monitored_barrier: ProcessGroupNCCL does not support monitoredBarrier");
     check_alive({OpType::BARRIER, "monitored_barrier", nullptr, timeout, false});
     MonitoredBarrier{store_, rank_, size_, ++monitored_, timeout}.run(wait_all_ranks);
 }
