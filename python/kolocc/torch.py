@@ -11,7 +11,7 @@ version of PyTorch and of Python: `python -m kolocc.torch` compiles it, with a C
 
     KOLO_AS_NCCL          "1": the backend "nccl" is Kolo's, too, on CPU tensors (as_nccl.py)
     KOLO_TORCH_MODULE     file of the extension, instead of the compiled one
-    KOLO_TORCH_MESSAGES   "gloo" (default): send and recv match by source and tag, in any order; "tagged": the same over Kolo, without gloo's threads and
+    KOLO_TORCH_MESSAGES   "tagged" (default): send and recv match by source and tag, in any order; "gloo": the same over gloo, with its threads and
                           connections; "kolo": in the group's order, tags are ignored
     KOLO_TORCH_PROGRESS   "lazy" (default): asynchronous operations run when somebody waits, or in the background after 100 microseconds;
                           "inline": inside the call that starts them
@@ -140,7 +140,7 @@ def _make_messages(store: Store, rank: int, size: int, timeout: datetime.timedel
 
 def _make(store: Store, rank: int, size: int, timeout: datetime.timedelta, group: str, global_ranks: list[int], as_nccl: bool,
           enable_reconfigure: bool = False) -> Backend:
-    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "gloo", ("gloo", "kolo", "tagged"))
+    messages = "kolo" if as_nccl else _choice("KOLO_TORCH_MESSAGES", "tagged", ("gloo", "kolo", "tagged"))
     backend: Backend = _load().create(
         store=store,
         rank=rank,

@@ -4,7 +4,7 @@
  *
  * Every collective becomes calls of kolo.h, issued in order under one lock. Synchronous ones run inside the call, on an inline stream; others are
  * queued, and a KoloWork stands for them (work.hpp). Tensors that Kolo cannot use where they lie are staged (tensors.hpp). Messages with tags are
- * another backend's, which is made with the group: a receive may be started before its sender has anything to say.
+ * another backend's (mail.hpp, or gloo), made with the group: a receive may be started before its sender has anything to say.
  *
  * Threads: any, also callbacks of futures. abort() may be called while others wait. A forked child does nothing with its parent's groups.
  */
@@ -1251,6 +1251,7 @@ void KoloBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_a
 {
     const auto timeout = opts.timeout == c10d::kUnsetTimeout ? options_->timeout : opts.timeout;
 
+    TORCH_CHECK(!manner_.as_nccl, "kolo: monitored_barrier: ProcessGroupNCCL does not support monitoredBarrier");
     check_alive({OpType::BARRIER, "monitored_barrier", nullptr, timeout, false});
     MonitoredBarrier{store_, rank_, size_, ++monitored_, timeout}.run(wait_all_ranks);
 }
@@ -1362,7 +1363,7 @@ WorkPtr KoloBackend::recvAnysource(Tensors &tensors, int tag)
 
     TORCH_CHECK(!manner_.as_nccl, "kolo: recv: ProcessGroupNCCL does not support recvAnysource");
     TORCH_CHECK(!manner_.ordered_messages,
-                "kolo: recv: a receive from any source needs messages with tags: KOLO_TORCH_MESSAGES=gloo, not kolo");
+                "kolo: recv: a receive from any source needs messages with tags: KOLO_TORCH_MESSAGES=tagged, not kolo");
     const auto t = staging.writable(single(call.name, tensors));
     return message(call, tensors, staging, [&](Backend &b) {
         Tensors one{t};

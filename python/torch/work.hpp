@@ -30,7 +30,7 @@ using std::chrono::milliseconds;
 
 class KoloWork;
 
-/** What the user wants to be told of before a group is aborted. Any thread. */
+/** Functions of the user, called before a group is aborted. Any thread. */
 class AbortHooks
 {
   public:

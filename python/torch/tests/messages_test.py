@@ -152,21 +152,22 @@ def several(rank, size, functions):
         globals()[f](rank, size)
 
 
+OF_TWO = ["both_ways", "tags_decide", "any_source", "started_long_before", "batches", "a_batch_meets_single_calls", "strided_and_odd_types", "bad_peers",
+          "nobody_keeps_the_work", "no_message_comes"]
+OF_FOUR = ["any_source", "batches", "started_long_before"]
+
+
 def test_two_ranks():
-    names = ["both_ways", "tags_decide", "any_source", "started_long_before", "batches", "a_batch_meets_single_calls",
-             "strided_and_odd_types", "bad_peers"]
-    world.run(several, 2, names)
+    world.run(several, 2, OF_TWO)
 
 
 def test_four_ranks():
-    world.run(several, 4, ["any_source", "batches", "started_long_before"])
+    world.run(several, 4, OF_FOUR)
 
 
-def test_tagged():
-    names = ["both_ways", "tags_decide", "any_source", "started_long_before", "batches", "a_batch_meets_single_calls",
-             "strided_and_odd_types", "bad_peers", "nobody_keeps_the_work", "no_message_comes"]
-    world.run(several, 2, names, env={"KOLO_TORCH_MESSAGES": "tagged"})
-    world.run(several, 4, ["any_source", "batches", "started_long_before"], env={"KOLO_TORCH_MESSAGES": "tagged"})
+def test_over_gloo():
+    world.run(several, 2, OF_TWO[:-2], env={"KOLO_TORCH_MESSAGES": "gloo"})
+    world.run(several, 4, OF_FOUR, env={"KOLO_TORCH_MESSAGES": "gloo"})
 
 
 def test_in_order():
