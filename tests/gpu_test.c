@@ -743,14 +743,16 @@ static bool read_arguments(char **argv)
     return !kl_bootstrap_id_parse(argv[8], &j->id);
 }
 
-/* Graphs of a process that wait for each other need a hardware queue each, of 8 for a GPU; GPUs without P2P need several for
- * their copies. */
+/*
+ * Graphs of a process that wait for each other need a hardware queue of their GPU each, which streams get in the order of their
+ * creation; GPUs without P2P need several for their copies.
+ */
 static bool shares_queues(enum mode mode, int n, int gpus)
 {
     const int ranks = is_mixed(mode) ? n / 2 : uses_processes(mode) ? 1 : n;
 
     if (!getenv("KOLO_CUDA_STRICT") || !uses_graphs(mode)) return false;
-    return getenv("KOLO_CUDA_P2P") ? ranks > 2 : ranks / gpus > 4;
+    return ranks > 1 && (gpus < n || getenv("KOLO_CUDA_P2P"));
 }
 
 /* Between cases. Graphs keep memory of other processes mapped, of which a communicator has a limited number. */

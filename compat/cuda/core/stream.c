@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compat/cuda/core/stream.h"
 
+#include "compat/cuda/core/device.h"
 #include "compat/cuda/core/strict.h"
 
 #include "base/atomic.h"
@@ -15,6 +16,7 @@ struct entry {
     int device, priority;
     bool blocking;
     unsigned long long id;
+    unsigned queue;
     struct kl_cuda_stream_hints hints;
 };
 
@@ -22,6 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries;
 static size_t count, room;
 static unsigned long long last_id = 2; /* the built-in streams have the ids before */
+static unsigned last_queue[KL_CUDA_DEVICES];
 
 static bool enter_table(struct entry e)
 {
@@ -39,6 +42,7 @@ static bool enter_table(struct entry e)
     }
     if (fits) {
         e.id = ++last_id;
+        e.queue = ++last_queue[e.device];
         entries[count++] = e;
     }
     pthread_mutex_unlock(&lock);
@@ -127,6 +131,7 @@ cudaError_t kl_cuda_stream_info(cudaStream_t stream, struct kl_cuda_stream_info 
     if (!find(stream, &e, false)) return cudaSuccess;
     info->priority = e.priority;
     info->id = e.id;
+    info->queue = e.queue;
     return cudaSuccess;
 }
 
@@ -211,7 +216,7 @@ struct call {
     void (*drop)(void *data);
     void *data;
     int device; /* of its stream, and the stream's queue: in strict mode */
-    unsigned long long queue;
+    unsigned queue;
     struct kl_cuda_turn turn;
 };
 
@@ -263,7 +268,7 @@ static ncclResult_t launch_in_turn(cudaStream_t stream, struct call *c, bool cap
 
     if (kl_cuda_stream_info(stream, &info)) return ncclInvalidArgument;
     c->device = info.device;
-    c->queue = info.id;
+    c->queue = info.queue;
     if (captures) return koloStreamLaunch(stream, run_often, c);
     pthread_mutex_lock(mutex);
     kl_cuda_turn_take(&c->turn, c->device, c->queue);

@@ -17,6 +17,7 @@ struct kl_cuda_stream_info {
     int device, priority;
     unsigned flags; /* cudaStreamNonBlocking */
     unsigned long long id;
+    unsigned queue; /* of the device, counted in the order of creation; 0: the built-in streams */
 };
 
 cudaError_t kl_cuda_stream_create(cudaStream_t *stream, unsigned flags, int priority);
