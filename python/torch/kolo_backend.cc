@@ -4,7 +4,7 @@
  *
  * Every collective becomes calls of kolo.h, issued in order under one lock. Synchronous ones run inside the call, on an inline stream; others are
  * queued, and a KoloWork stands for them (work.hpp). Tensors that Kolo cannot use where they lie are staged (tensors.hpp). Messages with tags are
- * another backend's (mail.hpp, or gloo), made with the group: a receive may be started before its sender has anything to say.
+ * another backend's (tagged.hpp, or gloo), made with the group: a receive may be started before its sender has anything to say.
  *
  * Threads: any, also callbacks of futures. abort() may be called while others wait. A forked child does nothing with its parent's groups.
  */

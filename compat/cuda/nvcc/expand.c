@@ -189,7 +189,7 @@ static void try_kernel(struct expander *x, const struct function *f, struct refu
 
 bool expand(const char *text, size_t bytes, struct refusals *refusals, bool *methods, struct text *out)
 {
-    struct expander x = {0};
+    struct expander x = {.statements = &expand_statements};
     struct translation t = {0};
     size_t at = 0;
     bool any = false;

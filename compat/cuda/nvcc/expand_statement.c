@@ -48,7 +48,7 @@ static uint32_t behind_namespaces(const struct expander *x, uint32_t i)
     return expand_is_tile_reduction(x, at) ? at : i;
 }
 
-bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat, struct text *before,
+static bool expression(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat, struct text *before,
                        struct text *out)
 {
     const struct tokens *k = x->k;
@@ -88,7 +88,7 @@ bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint
     return true;
 }
 
-bool expand_inner(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out)
+static bool inner(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out)
 {
     bool good;
 
@@ -170,7 +170,7 @@ static bool read_tile(struct expander *x, struct frame *fr, uint32_t from, uint3
     return true;
 }
 
-bool expand_if_head(struct expander *x, struct frame *fr, uint32_t i, struct text *out, uint32_t *then)
+static bool if_head(struct expander *x, struct frame *fr, uint32_t i, struct text *out, uint32_t *then)
 {
     const struct tokens *k = x->k;
     uint32_t open = token_is(k, i + 1, "constexpr") ? i + 2 : i + 1, close = k->at[open].partner;
@@ -232,7 +232,7 @@ static bool put_do(struct expander *x, struct frame *fr, uint32_t i, uint32_t en
            expand_expression(x, fr, then, end, false, &none, out);
 }
 
-bool expand_statement(struct expander *x, struct frame *fr, uint32_t i, uint32_t end, struct text *out)
+static bool statement(struct expander *x, struct frame *fr, uint32_t i, uint32_t end, struct text *out)
 {
     const struct tokens *k = x->k;
     bool calls = expand_has_calls(x, i, end) || (fr->caller && !token_is(k, i, "return") && expand_returns(k, i, end));
@@ -255,7 +255,7 @@ bool expand_statement(struct expander *x, struct frame *fr, uint32_t i, uint32_t
     return put_simple(x, fr, i, end, out);
 }
 
-bool expand_sequence(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out)
+static bool sequence(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out)
 {
     for (uint32_t i = from, end; i < to; i = end) {
         end = statement_end(x->k, i, to);
@@ -264,3 +264,6 @@ bool expand_sequence(struct expander *x, struct frame *fr, uint32_t from, uint32
     }
     return true;
 }
+
+const struct expand_statements expand_statements = {
+    .expression = expression, .sequence = sequence, .statement = statement, .inner = inner, .if_head = if_head};

@@ -229,3 +229,10 @@ bool expand_type_of_argument(const struct expander *x, const struct frame *fr, s
     text_put(out, last == 'f' || last == 'F' ? "float" : "double");
     return true;
 }
+
+uint32_t expand_behind_name(const struct tokens *k, uint32_t i)
+{
+    uint32_t close = token_is(k, i + 1, "<") ? angle_end(k, i + 1) : NO_TOKEN;
+
+    return close == NO_TOKEN ? i + 1 : close + 1;
+}

@@ -5,7 +5,7 @@
  *     expand.c            kernels                        expand_function.c   functions and methods, where they are called
  *     expand_statement.c  statements                     expand_return.c     functions that return from within
  *     expand_warp.c       operations of warps, tiles     expand_words.c      names and types
- *     expand_class.c      objects, and the names of their classes
+ *     expand_class.c      objects, and calls of methods  expand_member.c     names of members
  *
  * Functions that return bool return false with the reason kept, and the kernel stays as it is.
  */
@@ -35,7 +35,20 @@ struct frame {
     char *class;     /* its type */
 };
 
+struct expander;
+
+/** expand_statement.c, for the files that it uses itself. */
+struct expand_statements {
+    bool (*expression)(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat, struct text *before,
+                       struct text *out);
+    bool (*sequence)(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out);
+    bool (*statement)(struct expander *x, struct frame *fr, uint32_t i, uint32_t end, struct text *out);
+    bool (*inner)(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out);
+    bool (*if_head)(struct expander *x, struct frame *fr, uint32_t i, struct text *out, uint32_t *then);
+};
+
 struct expander {
+    const struct expand_statements *statements;
     struct source source;
     const struct tokens *k;
     struct functions *functions;
@@ -71,6 +84,9 @@ bool expand_may_declare(const struct tokens *k, const struct function *at, uint3
 
 /** Names of the function that are neither its own nor a member's must mean the same where it is expanded. */
 bool expand_check_names(struct expander *x, const struct frame *fr);
+
+/** Past the name at `i` and its template arguments. */
+uint32_t expand_behind_name(const struct tokens *k, uint32_t i);
 
 void expand_type_words(const struct expander *x, const struct frame *fr, uint32_t from, uint32_t to, struct text *out);
 
@@ -128,18 +144,36 @@ bool expand_inherit(const struct expander *x, const struct frame *fr, struct fra
 
 /* ---- statements ---- */
 
-bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat, struct text *before,
-                       struct text *out);
-bool expand_sequence(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out);
+extern const struct expand_statements expand_statements;
+
+static inline bool expand_expression(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, bool flat,
+                                     struct text *before, struct text *out)
+{
+    return x->statements->expression(x, fr, from, to, flat, before, out);
+}
+
+static inline bool expand_sequence(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out)
+{
+    return x->statements->sequence(x, fr, from, to, out);
+}
 
 /** A statement that is no return, with the statements inside of it. */
-bool expand_statement(struct expander *x, struct frame *fr, uint32_t i, uint32_t end, struct text *out);
+static inline bool expand_statement(struct expander *x, struct frame *fr, uint32_t i, uint32_t end, struct text *out)
+{
+    return x->statements->statement(x, fr, i, end, out);
+}
 
 /** A statement inside of braces, also where the source has none. */
-bool expand_inner(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out);
+static inline bool expand_inner(struct expander *x, struct frame *fr, uint32_t from, uint32_t to, struct text *out)
+{
+    return x->statements->inner(x, fr, from, to, out);
+}
 
 /** The head of an if, up to its parenthesis; *then becomes the first token behind it. */
-bool expand_if_head(struct expander *x, struct frame *fr, uint32_t i, struct text *out, uint32_t *then);
+static inline bool expand_if_head(struct expander *x, struct frame *fr, uint32_t i, struct text *out, uint32_t *then)
+{
+    return x->statements->if_head(x, fr, i, out, then);
+}
 
 /* ---- returns ---- */
 

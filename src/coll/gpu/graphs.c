@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/graphs.h"
 
-#include "coll/gpu/relay.h"
 #include "coll/gpu/words.h"
 
 #include <stdlib.h>
@@ -177,11 +176,11 @@ static bool is_in_another_graph(const struct kl_cuda_context *c, kl_cu_stream st
     return !rc && capturing && id != capture;
 }
 
-static bool is_taken(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, uint64_t capture)
+static bool is_taken(const struct kl_gpu_worker *w, uint64_t capture)
 {
     if (!w->context || kl_cuda_enter(w->context)) return false;
     bool taken = is_in_another_graph(w->context, w->stream, capture);
-    if (team->relay) taken |= is_in_another_graph(w->context, kl_gpu_relay_stream(team, w), capture);
+    if (w->second) taken |= is_in_another_graph(w->context, w->second, capture);
     kl_cuda_leave(w->context);
     return taken;
 }
@@ -196,7 +195,7 @@ bool kl_gpu_graphs_are_needed(const struct kl_gpu_team *team, struct kl_gpu_op *
         if (op[i]->call->apart || op[i]->call->capture != first->capture) return true;
     }
     for (int w = 0; w < team->nworkers; w++)
-        if (workers >> w & 1 && is_taken(team, &team->worker[w], first->capture)) return true;
+        if (workers >> w & 1 && is_taken(&team->worker[w], first->capture)) return true;
     return false;
 }
 

@@ -146,18 +146,17 @@ struct kl_gpu_notice *kl_gpu_notices_take(struct kl_gpu_notices *b)
 }
 
 /* A graph's notice may be given again at once, and a call's set be used again. */
-void kl_gpu_notice_answer(struct kl_gpu_notice *notice)
+uint64_t kl_gpu_notice_answer(struct kl_gpu_notice *notice)
 {
-    struct kl_gpu_gate *gate = notice->gate;
     struct kl_gpu_notice_set *set = notice->set;
     const uint64_t number = notice->number;
 
     if (notice->word) {
         kl_store_release(notice->word, 1);
-        return;
+        return 0;
     }
     kl_fetch_sub_acq_rel(&set->left, 1); /* pairs with reuse */
-    kl_gpu_gate_tell(gate, number);
+    return number;
 }
 
 void kl_gpu_notices_release(struct kl_gpu_notices *b)

@@ -50,8 +50,8 @@ void kl_gpu_notice_give(void *notice);
 /** The next one that has given; NULL: none. */
 struct kl_gpu_notice *kl_gpu_notices_take(struct kl_gpu_notices *b);
 
-/** Its results are on the stage. */
-void kl_gpu_notice_answer(struct kl_gpu_notice *notice);
+/** Its results are on the stage: the number of a call's round, for kl_gpu_gate_tell; 0: a graph's, whose stream goes on. */
+uint64_t kl_gpu_notice_answer(struct kl_gpu_notice *notice);
 
 /** No stream waits for a graph's notice any longer, nor for one that is given later. Any thread. */
 void kl_gpu_notices_release(struct kl_gpu_notices *b);

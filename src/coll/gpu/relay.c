@@ -68,11 +68,6 @@ static struct lane *lane_of(const struct kl_gpu_team *team, const struct kl_gpu_
     return &team->relay->lane[number_of(team, w)];
 }
 
-kl_cu_stream kl_gpu_relay_stream(const struct kl_gpu_team *team, const struct kl_gpu_worker *w)
-{
-    return lane_of(team, w)->down;
-}
-
 /* Where several graphs capture, a graph's part is on one stream. */
 static kl_cu_stream down_of(const struct kl_gpu_team *team, const struct kl_gpu_worker *w)
 {
@@ -112,6 +107,7 @@ static ncclResult_t fill_lane(struct kl_gpu_team *team, struct kl_gpu_worker *w)
     struct lane *l = lane_of(team, w);
 
     KL_TRY(create_stream(w->context, &l->down));
+    w->second = l->down;
     KL_TRY(create_event(w->context, &l->came));
     for (int i = 0; i < SLOTS; i++) KL_TRY(create_event(w->context, &l->gone[i]));
     if (number_of(team, w) != team->leader) return ncclSuccess;

@@ -32,9 +32,6 @@ void kl_gpu_relay_free(struct kl_gpu_team *team, bool failed);
 /** The communicator has failed: no stream waits for other processes any longer. Any thread. */
 void kl_gpu_relay_release(struct kl_gpu_relay *relay);
 
-/** The worker's second stream. */
-kl_cu_stream kl_gpu_relay_stream(const struct kl_gpu_team *team, const struct kl_gpu_worker *w);
-
 /** Do data from one rank to the other go this way? */
 static inline bool kl_gpu_is_relayed(const struct kl_gpu_team *team, int from, int to)
 {

@@ -38,6 +38,7 @@ struct kl_gpu_worker {
     unsigned char uuid[KL_GPU_UUID];
     bool submits; /* this process submits its work */
     kl_cu_stream stream;
+    kl_cu_stream second; /* of relay.h; NULL: none */
     kl_cu_event end[KL_GPU_ENDS];
     uint64_t ends;                  /* recorded so far */
     uint64_t collective;            /* of them, the last collective's */

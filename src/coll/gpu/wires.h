@@ -8,7 +8,7 @@
 #ifndef KL_COLL_GPU_WIRES_H
 #define KL_COLL_GPU_WIRES_H
 
-#include "coll/gpu/schedules.h"
+#include "coll/gpu/schedule_state.h"
 #include "coll/pipeline/algorithm.h"
 
 /** Of an algorithm, with slots or lines, which have steps of their own. */

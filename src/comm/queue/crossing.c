@@ -265,7 +265,8 @@ static enum kl_progress serve(struct kl_stream *stream, struct kl_work *work)
     }
     const enum kl_progress got = kl_comm_run_launch(stream, &x->launch);
     if (got != KL_DONE) return got;
-    if (!kl_load_acquire(&comm->failed)) kl_gpu_notice_answer(x->current);
+    const uint64_t number = kl_load_acquire(&comm->failed) ? 0 : kl_gpu_notice_answer(x->current);
+    if (number) kl_gpu_gate_tell(x->gate, number);
     x->current = NULL;
     return KL_MOVED;
 }

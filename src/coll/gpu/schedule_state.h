@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** schedule_state.h - the state of a team's schedules: for schedules.c and wires.c, and the mover that reads it. */
+#ifndef KL_COLL_GPU_SCHEDULE_STATE_H
+#define KL_COLL_GPU_SCHEDULE_STATE_H
+
+#include "coll/gpu/rows.h"
+#include "coll/gpu/team.h"
+#include "transport/ll.h"
+
+enum { KL_SLOT_BYTES = 64 << 10, KL_SLOTS = 4 };
+
+struct kl_gpu_wires; /* wires.h */
+struct kl_gpu_piece;
+
+/** The programs of an operation on some channels. */
+struct kl_gpu_programs {
+    int algorithm, func, root, nchannels; /* root: -1 without */
+    bool lines;
+    uint64_t at[KL_CUDA_DEVICES]; /* by worker: struct kl_gpu_program by channel, then by own rank */
+    struct kl_gpu_programs *next;
+};
+
+/** A worker's part. */
+struct kl_gpu_scheduled {
+    const struct kl_cuda_context *context;
+    int nranks;               /* on it */
+    uint64_t stop;            /* the stop word as the GPU sees it */
+    kl_cu_stream stream;      /* on which memory is filled */
+    kl_cu_event made;         /* it is filled */
+    kl_cu_event end;          /* of the last kernel */
+    bool used;                /* there was one */
+    struct kl_gpu_piece *own; /* its memory */
+};
+
+struct kl_gpu_schedules {
+    int nranks, nworkers;
+    const struct kl_connect *graph;
+    size_t chunk_bytes;
+    unsigned threads;            /* of a block, at most; 0: as many as fit */
+    bool launches_block;         /* until their kernel has ended: no other one can be launched for which it waits */
+    int32_t *worker_of, *number; /* by rank: its worker, and its number among that one's */
+    struct kl_gpu_wires *wires;
+    struct kl_gpu_programs *programs;
+    uint64_t made;                                    /* number of times that memory was filled */
+    uint64_t seen[KL_CUDA_DEVICES];                   /* the same, when the worker's stream waited for it last */
+    int16_t fit[KL_CUDA_DEVICES][KL_KERNEL_COUNT][4]; /* kl_gpu_schedules_fit: blocks for each processor, and 1 */
+    _Atomic uint32_t *stop;
+    struct kl_gpu_scheduled worker[KL_CUDA_DEVICES];
+    struct kl_gpu_schedules *next; /* among those that wait for their kernels */
+};
+
+/** Bytes of a slot; lines carry as much as on host devices, in twice the room. */
+static inline uint32_t kl_gpu_slot_bytes(bool lines)
+{
+    return lines ? (uint32_t)(2 * KL_LL_BYTES + KL_LINE - 1) / KL_LINE * KL_LINE : KL_SLOT_BYTES;
+}
+
+#endif
