@@ -240,8 +240,13 @@ enum mode {
     MIXED_GRAPHS,
     MODES
 };
-static const char *const mode_names[] = {"one thread", "threads", "processes", "two processes with several ranks",
-                                         "one thread with graphs", "threads with graphs", "processes with graphs",
+static const char *const mode_names[] = {"one thread",
+                                         "threads",
+                                         "processes",
+                                         "two processes with several ranks",
+                                         "one thread with graphs",
+                                         "threads with graphs",
+                                         "processes with graphs",
                                          "two processes with several ranks and graphs"};
 
 static bool uses_graphs(enum mode mode)

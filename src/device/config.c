@@ -16,7 +16,7 @@ static const struct kl_param rows[] = {
     KL_PARAM_SIZE(struct kl_device_config, cuda_lines, "KOLO_CUDA_LINES", KL_HOST_ALIKE, "32K", 1, 1 << 20,
                   "bytes of a rank for another that go in lines, at most, if kernels wait for each other"),
     KL_PARAM_INT(struct kl_device_config, cuda_threads, "KOLO_CUDA_THREADS", KL_OWN, "0", 64, 512,
-                  "threads of a block that follows a schedule on a GPU; 0: 512, or fewer where more blocks have to fit"),
+                 "threads of a block that follows a schedule on a GPU; 0: 512, or fewer where more blocks have to fit"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
     KL_PARAM_SIZE(struct kl_device_config, cuda_round, "KOLO_CUDA_ROUND", KL_ALIKE, "64M", 64, (int64_t)1 << 40,

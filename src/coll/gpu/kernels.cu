@@ -53,11 +53,11 @@ KL_REDUCTION_KERNELS(SCHEDULE)
 #ifdef KL_FOR_STAND_IN
 #include <kolo_cuda/image.h>
 
-#define ENTRY(format, operation)       {"kolo_" #format "_" #operation, (const void *)kolo_##format##_##operation},
-#define LINES_ENTRY(format, operation) ENTRY(lines_##format, operation)
+#define ENTRY(format, operation)          {"kolo_" #format "_" #operation, (const void *)kolo_##format##_##operation},
+#define LINES_ENTRY(format, operation)    ENTRY(lines_##format, operation)
 #define SCHEDULE_ENTRY(format, operation) ENTRY(schedule_##format, operation)
-static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY) KL_FLAGS_KERNELS(ENTRY)
-                                                    KL_REDUCTION_KERNELS(SCHEDULE_ENTRY){0, 0}};
+static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY)
+                                                    KL_FLAGS_KERNELS(ENTRY) KL_REDUCTION_KERNELS(SCHEDULE_ENTRY){0, 0}};
 extern "C" __attribute__((visibility("default")))
 const struct kolo_cuda_image kolo_cuda_image = {KOLO_CUDA_IMAGE, table};
 #endif

@@ -65,8 +65,8 @@
     X(lines, copy)                                                                                                     \
     X(flags, meet)
 
-#define KL_KERNEL_NUMBER(format, operation) KL_KERNEL_##format##_##operation,
-#define KL_LINES_NUMBER(format, operation)  KL_KERNEL_lines_##format##_##operation,
+#define KL_KERNEL_NUMBER(format, operation)   KL_KERNEL_##format##_##operation,
+#define KL_LINES_NUMBER(format, operation)    KL_KERNEL_lines_##format##_##operation,
 #define KL_SCHEDULE_NUMBER(format, operation) KL_KERNEL_schedule_##format##_##operation,
 enum kl_kernel {
     KL_KERNELS(KL_KERNEL_NUMBER) KL_REDUCTION_KERNELS(KL_LINES_NUMBER) KL_FLAGS_KERNELS(KL_KERNEL_NUMBER)

@@ -3,10 +3,8 @@
 
 /* By enum kl_cuda_mover. */
 static const struct kl_gpu_mover *const movers[] = {
-    [KL_CUDA_MOVER_AUTO] = &kl_gpu_mover_direct,
-    [KL_CUDA_MOVER_DIRECT] = &kl_gpu_mover_direct,
-    [KL_CUDA_MOVER_COPY] = &kl_gpu_mover_copy,
-    [KL_CUDA_MOVER_LINES] = &kl_gpu_mover_lines,
+    [KL_CUDA_MOVER_AUTO] = &kl_gpu_mover_direct,       [KL_CUDA_MOVER_DIRECT] = &kl_gpu_mover_direct,
+    [KL_CUDA_MOVER_COPY] = &kl_gpu_mover_copy,         [KL_CUDA_MOVER_LINES] = &kl_gpu_mover_lines,
     [KL_CUDA_MOVER_SCHEDULE] = &kl_gpu_mover_schedule,
 };
 

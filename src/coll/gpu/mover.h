@@ -27,15 +27,16 @@ struct kl_gpu_mover {
     const char *name;
     bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
-    bool meets; /* its kernels wait for those of the other GPUs, and use the buffers of own ranks only: each GPU runs one */
+    bool
+        meets; /* its kernels wait for those of the other GPUs, and use the buffers of own ranks only: each GPU runs one */
     /** In its place, where the work of several GPUs waits for each other: all workers' shares, once their streams wait
      * for all that the operation needs. The share's worker is not set. */
     ncclResult_t (*move_all)(const struct kl_gpu_share *share);
 };
 
-extern const struct kl_gpu_mover kl_gpu_mover_direct; /* kernels that read and write the buffers of all ranks */
-extern const struct kl_gpu_mover kl_gpu_mover_copy;   /* copy engines */
-extern const struct kl_gpu_mover kl_gpu_mover_lines;  /* small collectives between GPUs that meet (flags.h) */
+extern const struct kl_gpu_mover kl_gpu_mover_direct;   /* kernels that read and write the buffers of all ranks */
+extern const struct kl_gpu_mover kl_gpu_mover_copy;     /* copy engines */
+extern const struct kl_gpu_mover kl_gpu_mover_lines;    /* small collectives between GPUs that meet (flags.h) */
 extern const struct kl_gpu_mover kl_gpu_mover_schedule; /* kernels that follow the schedules of host devices */
 
 /** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */

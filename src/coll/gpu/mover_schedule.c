@@ -17,7 +17,8 @@ enum { MOST_THREADS = KL_JOB_THREADS, LEAST_THREADS = KL_ROW_LANES * KL_ROW_LEAS
 /* Without a reduction elements are bytes. */
 static enum kl_kernel kernel_of(const struct kl_task *t)
 {
-    return (enum kl_kernel)(KL_KERNEL_SCHEDULES + (int)(kl_func_info[t->func].reduces ? kl_kernel_of(t) : KL_KERNEL_u8_sum));
+    return (enum kl_kernel)(KL_KERNEL_SCHEDULES +
+                            (int)(kl_func_info[t->func].reduces ? kl_kernel_of(t) : KL_KERNEL_u8_sum));
 }
 
 /* ---- does it serve? ---- */

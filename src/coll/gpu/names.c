@@ -3,11 +3,11 @@
 
 #include "coll/schedule/signature.h"
 
-#define NAME(format, operation)       [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
-#define LINES_NAME(format, operation) NAME(lines_##format, operation)
+#define NAME(format, operation)          [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
+#define LINES_NAME(format, operation)    NAME(lines_##format, operation)
 #define SCHEDULE_NAME(format, operation) NAME(schedule_##format, operation)
-const char *const kl_kernel_names[KL_KERNEL_COUNT] = {
-    KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME) KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)};
+const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME)
+                                                          KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)};
 #undef LINES_NAME
 #undef NAME
 #undef SCHEDULE_NAME

@@ -85,13 +85,13 @@ struct kl_gpu_team {
     struct kl_gpu_far *far;     /* the others; NULL: there are none */
     struct kl_gpu_relay *relay; /* NULL: the GPUs reach each other's memory, or there is one */
     struct kl_gpu_graphs *graphs;
-    bool apart; /* the operation being submitted is in several graphs: graphs.h has its order */
-    struct kl_gpu_flags *flags; /* NULL: kernels of the GPUs do not meet */
+    bool apart;                         /* the operation being submitted is in several graphs: graphs.h has its order */
+    struct kl_gpu_flags *flags;         /* NULL: kernels of the GPUs do not meet */
     struct kl_gpu_schedules *schedules; /* NULL: they are not wanted, or cannot be used */
-    int leader;                 /* the worker whose stream signals other processes */
-    uint64_t capture;           /* of the last operation */
-    uint64_t works;             /* bit w: worker w takes part in the operation being submitted */
-    bool meets;                 /* at flags, for that operation */
+    int leader;                         /* the worker whose stream signals other processes */
+    uint64_t capture;                   /* of the last operation */
+    uint64_t works;                     /* bit w: worker w takes part in the operation being submitted */
+    bool meets;                         /* at flags, for that operation */
     int nworkers;
     enum kl_cuda_mover mover;
     unsigned blocks; /* the most of a kernel; 0: by the GPU's size */
