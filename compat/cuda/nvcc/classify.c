@@ -301,7 +301,7 @@ static bool decays(const struct tokens *k, uint32_t i, unsigned dimensions)
     return false;
 }
 
-/* `p.out[i] = x`, of a parameter: what a member points to, if it is a pointer, which the compiler is told to check. */
+/* `p.out[i] = x`, of a parameter: the memory that a member points to; the compiler checks that it is a pointer. */
 static bool is_pointed_to(struct body *b, uint32_t i)
 {
     const struct tokens *k = b->k;

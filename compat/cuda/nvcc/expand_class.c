@@ -66,7 +66,7 @@ uint32_t expand_method(const struct expander *x, uint32_t i)
 
 /* ---- which class ---- */
 
-/* What `using NAME = ...;` or `typedef ... NAME;` says of the name at `i`, before it. */
+/* The type that `using NAME = ...;` or `typedef ... NAME;` gives the name at `i`, before it. */
 static bool find_alias(const struct tokens *k, uint32_t i, struct piece *type)
 {
     for (uint32_t n = i; n-- > 1;) {

@@ -56,7 +56,7 @@ static bool put_shared_type(struct expander *x, const struct frame *fr, uint32_t
     return false;
 }
 
-/* The type of what the variable points to. */
+/* The type that the variable points to. */
 static bool put_type_behind(struct expander *x, const struct frame *fr, struct piece argument, struct text *by)
 {
     const struct tokens *k = x->k;
@@ -73,7 +73,7 @@ static bool put_type_behind(struct expander *x, const struct frame *fr, struct p
     return true;
 }
 
-/* The type that the template parameter `name` has by what is passed for a parameter that is `T x`, `const T &x`, `T *x`. */
+/* The type that the template parameter `name` has by the argument for a parameter that is `T x`, `const T &x`, `T *x`. */
 static bool deduce(struct expander *x, const struct frame *fr, uint32_t name, uint32_t open, struct text *by)
 {
     const struct tokens *k = x->k;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of members in methods: those of the object, or of the class. */
+/* Names in methods that are members of the object, or of the class. */
 #include "compat/cuda/nvcc/expander.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that are taken out of expressions: which they are, and those of warps. */
+/* Calls that are taken out of expressions, and calls of warps. */
 #include "compat/cuda/nvcc/expander.h"
 
 #include <stdlib.h>

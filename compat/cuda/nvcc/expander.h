@@ -72,7 +72,7 @@ void expand_gap(const struct expander *x, const struct frame *fr, uint32_t i, bo
 /** The line ends within tokens [from, to), which are written elsewhere. */
 void expand_lines(const struct expander *x, const struct frame *fr, uint32_t from, uint32_t to, struct text *out);
 
-/** What the name stands for, NULL: itself. */
+/** The text that the name stands for; NULL: itself. */
 const char *expand_renamed(const struct expander *x, const struct frame *fr, uint32_t i);
 void expand_rename(struct frame *fr, uint32_t name, char *by);
 
@@ -119,7 +119,7 @@ unsigned expand_pieces(const struct tokens *k, uint32_t open, bool needed);
 /** The word static of a variable that is not the block's. */
 bool expand_is_lasting(const struct tokens *k, uint32_t i);
 
-/** The parameters of the template of `header` stand for the arguments `given`, or else for the types of what is passed in the parenthesis
+/** The parameters of the template of `header` stand for the arguments `given`, or else for the types of the arguments in the parenthesis
  * `open`, if any, or for their defaults. False: they are not clear. */
 bool expand_bind(struct expander *x, struct frame *fr, uint32_t header, struct piece given, uint32_t open);
 
@@ -136,10 +136,10 @@ uint32_t expand_method(const struct expander *x, uint32_t i);
 bool expand_method_call(struct expander *x, struct frame *fr, uint32_t i, uint32_t *close, struct text *before,
                         struct text *out);
 
-/** Names of members mean those of the frame's object. */
+/** Names of members mean the members of the frame's object. */
 bool expand_members(struct expander *x, struct frame *fr);
 
-/** The object of a method is that of the method that calls it. False: they are of two classes. */
+/** A method has the object of the method that calls it. False: they are of two classes. */
 bool expand_inherit(const struct expander *x, const struct frame *fr, struct frame *inner);
 
 /* ---- statements ---- */

@@ -171,7 +171,7 @@ static struct kl_engine_dim dim(dim3 d)
     return (struct kl_engine_dim){d.x, d.y, d.z};
 }
 
-/* The extents of a cluster: those of the launch, or those that the kernel was compiled with. 0: it has none. */
+/* The extents of a cluster, from the launch, or from the kernel. 0: it has none. */
 static struct kl_engine_dim cluster_of(const struct kl_cudart_launch *l, const struct kl_engine_kernel *kernel)
 {
     const uint32_t *own = kernel->cluster;

@@ -19,7 +19,7 @@ ON_GPU void store_release(uint64_t at, uint32_t value)
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
-/* After some polls: has the host said that nobody will come? */
+/* After some polls: has the host said that no other GPU will come? */
 ON_GPU bool is_over(uint64_t stop, uint32_t *polls)
 {
     return ++*polls % KL_FLAGS_POLLS == 0 && load_acquire(stop);

@@ -5,8 +5,8 @@
  * A meeting: each GPU stores its epoch into a flag of every other GPU, and waits until all others have stored theirs.
  * Lines:     every rank has a slot for each sender's messages in each of two halves, which take turns. A unit of 8 bytes is a
  *            line of 16: two words of 4 bytes of data, in the low half, and the epoch. Block b moves the units from
- *            b * KL_LINES_BLOCK on, by its own epoch; it has a line from each rank in every operation, so that nobody is
- *            two operations ahead.
+ *            b * KL_LINES_BLOCK on, by its own epoch; it has a line from each rank in every operation, so that no rank
+ *            is two operations ahead.
  * Epochs are in the GPU's own memory, count in a circle, and are alike on all GPUs.
  */
 #ifndef KL_COLL_GPU_FLAGS_JOB_H

@@ -191,7 +191,7 @@ ON_GPU void copy_lines(const kl_lines_job &j)
 
 /* ---- reductions ---- */
 
-/* Contributions are scaled by their sender, so that nobody needs the factors of others. */
+/* Contributions are scaled by their sender, so that no rank needs the factors of others. */
 template <class F, class Op> struct reduced {
     typedef typename F::code code;
     union unit {

@@ -10,7 +10,7 @@
 struct kl_gpu_notice_set {
     struct kl_gpu_notice_set *next;
     size_t bytes;
-    _Atomic size_t left; /* of a call: notices that were not told */
+    _Atomic size_t left; /* of a call: notices without an answer */
     struct kl_gpu_notice *notice;
     struct kl_task *task;
     struct kl_redop *redop;
@@ -40,7 +40,7 @@ static size_t bytes_of(const struct kl_gpu_rounds *rounds)
            align(rounds->ntravels * sizeof(struct kl_task)) + align(rounds->ntravels * sizeof(struct kl_redop));
 }
 
-/* The oldest set of a call is the first one to be told. */
+/* The oldest set of a call is the first one to have all answers. */
 static struct kl_gpu_notice_set *reuse(struct kl_gpu_notices *b, size_t bytes)
 {
     struct kl_gpu_notice_set *oldest = b->calls;

@@ -7,7 +7,7 @@
  *     the engine          takes the notice, runs its tasks, tells
  *
  * Ownership: notices are the gate's, with the tasks and operators that they refer to. Those of calls are used again once
- *            they were told; those of graphs stay as long as the gate.
+ *            they were answered; those of graphs stay as long as the gate.
  * Threads:   kl_gpu_notice_give: any thread of CUDA's; kl_gpu_notices_take and kl_gpu_notice_answer: the engine's;
  *            kl_gpu_notices_make: the rank's.
  */

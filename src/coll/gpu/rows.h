@@ -10,7 +10,7 @@
  * other side there: the sender that chunks are ready, the receiver that slots are free. Lines (LL) carry flags: their
  * sender tells nothing. Steps are kept in memory from one kernel to the next.
  *
- * Addresses are those of GPUs.
+ * Addresses are as GPUs see them.
  */
 #ifndef KL_COLL_GPU_ROWS_H
 #define KL_COLL_GPU_ROWS_H

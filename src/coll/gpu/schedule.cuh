@@ -55,7 +55,7 @@ ON_GPU uint64_t slot_of(const kl_gpu_schedule &s, const kl_gpu_end &e)
     return e.slots + (e.step & (s.slots - 1)) * s.slot_bytes;
 }
 
-/* The flag of a chunk: as lines have steps of their own, those of a slot differ by the number of slots. */
+/* The flag of a chunk: as lines have steps of their own, the steps of a slot differ by the number of slots. */
 ON_GPU uint32_t flag_of(const kl_gpu_end &e)
 {
     return (uint32_t)e.step + 1;

@@ -113,7 +113,7 @@ static ncclResult_t wait_for_own(const struct kl_gpu_mover *mover, const struct 
     return kl_gpu_wait_for_all(s->team, w, own, own_ops(s, w, own));
 }
 
-/* Its kernel meets those of the others. */
+/* Its kernel meets the kernels of the others. */
 static ncclResult_t move_alone(const struct kl_gpu_mover *mover, const struct kl_gpu_share *s, struct kl_gpu_worker *w)
 {
     struct kl_gpu_op *own[KL_JOB_RANKS];
