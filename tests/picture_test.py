@@ -414,7 +414,7 @@ class Escapes(tool.Case):
             self.assertTrue(any("a<b>&\"'??.xml" in (t.text or "") for t in root.iter(f"{SVG}text")))
             page = Page(good("--topo", f, "--hosts", "2", "--format", "html"))
             self.assertEqual([a for _, a in page.elements if any(k.startswith("on") for k in a)], [])
-            self.assertEqual([tag for tag, _, _ in page.script], ["style", "script", "script"])
+            self.assertEqual([tag for tag, _, _ in page.script], ["style", "script", "script", "script"])
             self.assertNotIn("b", [tag for tag, _ in page.elements])
             self.assertTrue(any(EVIL in b for b in page.facts()["boxes"]))
             self.assertNotRegex(page.script[1][2], "[<>&]")
