@@ -93,7 +93,7 @@ static bool changes_parameters(const struct expander *x, const struct function *
 static bool is_variable(const struct tokens *k, struct piece p, uint32_t name)
 {
     return name != NO_TOKEN && name > p.from && name + 1 == p.to && !is_type_word(k, name) &&
-           find_outside(k, p.from, p.to, " & && ... [ ( const ") == NO_TOKEN;
+           find_outside(k, p.from, p.to, " & && ... [ ( ") == NO_TOKEN;
 }
 
 static bool put_variables(const struct expander *x, struct frame *fr, struct text *out)
