@@ -302,7 +302,8 @@ static void start_rank(struct rank *r)
         if (rc) fail_msg("%s memory: %s", gpu_memory_names[kind], kl_cuda_error_name(cu, rc));
         *at[i] = r->memory[i].at;
     }
-    if (r->job->n % 4 || uses_graphs(r->job->mode)) /* others use the NULL stream, which ranks of a GPU share */
+    /* Others use the NULL stream, which ranks of a GPU share; between hosts one rank's message would hold up the others. */
+    if (r->job->n % 4 || r->job->hosts > 1 || uses_graphs(r->job->mode))
         assert_int_equal(cu->cuStreamCreateWithPriority(&r->stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     leave(r);
 }

@@ -225,9 +225,7 @@ template <class F, class Op> struct reduced {
         x.whole = data;
 #pragma unroll
         for (int e = 0; e < N; e++)
-            all.each[e] = rank         ? join(all.each[e], x.each[e])
-                          : Op::SCALES ? x.each[e]
-                                       : Op::first(x.each[e], by);
+            all.each[e] = rank ? join(all.each[e], x.each[e]) : Op::SCALES ? x.each[e] : Op::first(x.each[e], by);
     }
     __device__ __forceinline__ void finish(uint64_t at)
     {
@@ -241,8 +239,7 @@ template <class F, class Op> ON_GPU void reduce_lines(const kl_lines_job &j)
 {
     reduced<F, Op> work = {j, F::factor(0), {}};
 
-    if (Op::SCALES)
-        work.by = j.factor_there ? F::read(load<typename F::code>(j.factor, false)) : F::factor(j.factor);
+    if (Op::SCALES) work.by = j.factor_there ? F::read(load<typename F::code>(j.factor, false)) : F::factor(j.factor);
     move_lines(j, work);
 }
 

@@ -16,7 +16,8 @@
 /* Shared by a block. */
 struct board {
     struct kl_gpu_ends ends;
-    uint32_t stopped[KL_ROW_LANES][2]; /* by parity of the hop: it is read before the hop after the next one can set it */
+    uint32_t stopped[KL_ROW_LANES]
+                    [2]; /* by parity of the hop: it is read before the hop after the next one can set it */
 };
 
 struct lane {
@@ -224,7 +225,8 @@ template <class Code> ON_GPU void get_line(line_data<Code> *to, uint64_t at, uin
     for (uint32_t e = 0; e < n; e++) to->part.code[e] = load<Code>(at + e * sizeof(Code), aligned);
 }
 
-template <class Code> ON_GPU void put_line(const line_data<Code> &from, uint64_t at, uint32_t n, bool whole, bool aligned)
+template <class Code>
+ON_GPU void put_line(const line_data<Code> &from, uint64_t at, uint32_t n, bool whole, bool aligned)
 {
     if (whole) {
         *(uint64_t *)at = from.whole;
