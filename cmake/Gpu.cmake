@@ -2,6 +2,7 @@
 # Kernels for GPUs: libraries that libkolo.so opens at run time and that hold one symbol, an image for CUDA's driver. libkolo.so itself has nothing of CUDA.
 set(KOLO_GPU AUTO CACHE STRING "code for NVIDIA GPUs, by nvcc 13: ON, OFF, or AUTO: in release builds, where nvcc is installed")
 set(KOLO_NVCC "" CACHE FILEPATH "nvcc; empty: from the search path, else from /usr/local/cuda")
+set(KOLO_GPU_ARCHITECTURES 80 90 100 120 CACHE STRING "architectures with machine code in libkolo-cuda")
 
 set(kolo_gpu_folder ${PROJECT_SOURCE_DIR}/src/coll/gpu)
 set(kolo_gpu_sources)
@@ -45,14 +46,20 @@ if(NOT kolo_nvcc_version MATCHES "release 1[3-9]")
     return()
 endif()
 
-# Machine code for 8.0, 9.0, 10.0 and 12.0, which serves later minor versions, and PTX for others. Registers and spills go to gpu-kernels.txt.
+# Machine code for each architecture, which serves its later minor versions, and PTX of 9.0, or else of the first, for others. Registers and spills
+# go to gpu-kernels.txt.
 set(kolo_gpu_fatbin ${PROJECT_BINARY_DIR}/kernels.fatbin)
 set(kolo_gpu_architectures)
-foreach(sm 80 90 100 120)
+foreach(sm ${KOLO_GPU_ARCHITECTURES})
     list(APPEND kolo_gpu_architectures -gencode arch=compute_${sm},code=sm_${sm})
 endforeach()
+list(GET KOLO_GPU_ARCHITECTURES 0 kolo_gpu_ptx)
+if(90 IN_LIST KOLO_GPU_ARCHITECTURES)
+    set(kolo_gpu_ptx 90)
+endif()
+list(APPEND kolo_gpu_architectures -gencode arch=compute_${kolo_gpu_ptx},code=compute_${kolo_gpu_ptx})
 add_custom_command(OUTPUT ${kolo_gpu_fatbin} BYPRODUCTS ${PROJECT_BINARY_DIR}/gpu-kernels.txt
-    COMMAND ${KOLO_NVCC} -std=c++17 -I${PROJECT_SOURCE_DIR}/src -O3 -fatbin -Xptxas -v -Werror all-warnings ${kolo_gpu_architectures} -gencode arch=compute_90,code=compute_90
+    COMMAND ${KOLO_NVCC} -std=c++17 -I${PROJECT_SOURCE_DIR}/src -O3 -fatbin -Xptxas -v -Werror all-warnings ${kolo_gpu_architectures}
             ${kolo_gpu_folder}/kernels.cu -o ${kolo_gpu_fatbin} 2>${PROJECT_BINARY_DIR}/gpu-kernels.txt || cat ${PROJECT_BINARY_DIR}/gpu-kernels.txt && test -s ${kolo_gpu_fatbin}
     DEPENDS ${kolo_gpu_sources})
 add_library(kolo_gpu SHARED ${kolo_gpu_folder}/image.c ${kolo_gpu_fatbin})
