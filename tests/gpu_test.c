@@ -764,8 +764,12 @@ static bool shares_queues(enum mode mode, int n, int gpus)
 /* Between cases. Graphs keep memory of other processes mapped, of which a communicator has a limited number. */
 static unsigned step_of(enum mode mode)
 {
-    if (uses_graphs(mode)) return uses_processes(mode) ? 41 : 11;
-    return uses_processes(mode) ? 9 : 3;
+    const char *share = getenv("GPU_TEST_SHARE"); /* of the cases, one in so many */
+    const unsigned each = share ? (unsigned)atoi(share) : 1;
+
+    if (getenv("GPU_TEST_ALL")) return 1;
+    if (uses_graphs(mode)) return each * (uses_processes(mode) ? 41 : 11);
+    return each * (uses_processes(mode) ? 9 : 3);
 }
 
 static void print_total(const char *name)
@@ -781,7 +785,7 @@ static void bits_are_those_of_hosts(void **state)
 {
     static const int ranks[] = {1, 2, 4, 8};
     unsigned turn = 0;
-    const char *every = getenv("GPU_TEST_ALL"), *most = getenv("GPU_TEST_RANKS");
+    const char *most = getenv("GPU_TEST_RANKS");
     const bool one_process = getenv("GPU_TEST_ONE_PROCESS");
 
     (void)state;
@@ -793,7 +797,7 @@ static void bits_are_those_of_hosts(void **state)
                 if (uses_processes((enum mode)mode) && (one_process || n == 1 || (is_mixed((enum mode)mode) && n == 2)))
                     continue;
                 if (shares_queues((enum mode)mode, n, gpus)) continue;
-                const unsigned step = every ? 1 : step_of((enum mode)mode);
+                const unsigned step = step_of((enum mode)mode);
                 run_job(n, gpus, 1, (enum mode)mode, turn % step, step);
             }
         }
@@ -815,7 +819,7 @@ static void bits_between_hosts(void **state)
         for (int own = 0; own < 2; own++)
             for (enum mode mode = 0; mode < MODES; mode++, turn++) {
                 const int n = jobs[i].ranks, gpus = own ? n / jobs[i].hosts : 1;
-                const unsigned step = getenv("GPU_TEST_ALL") ? 1 : uses_graphs(mode) ? 23 : 11;
+                const unsigned step = step_of(mode);
                 if (!uses_processes(mode) || (own && gpus == 1) || gpus > cu->devices || (most && n > atoi(most)))
                     continue;
                 if (is_mixed(mode) && n == jobs[i].hosts) continue;

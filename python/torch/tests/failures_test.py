@@ -425,8 +425,8 @@ def test_records_wrap_around():
 
 def test_a_failure_writes_the_record():
     with tempfile.TemporaryDirectory() as folder:
-        world.run(a_rank_goes_its_own_way, 2, folder, timeout_s=2,
-                  env={"TORCH_FR_BUFFER_SIZE": "100", "TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_"})
+        world.run(a_rank_goes_its_own_way, 2, folder, timeout_s=2, # PyTorch makes the folder of its default file as well
+                  env={"TORCH_FR_BUFFER_SIZE": "100", "TORCH_FR_DUMP_TEMP_FILE": f"{folder}/trace_", "XDG_CACHE_HOME": folder})
         good, bad = analyse(folder)
         assert len(good) == 1 and bad == [("nccl:all_reduce", {1})], (good, bad)
 
