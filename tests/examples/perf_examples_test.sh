@@ -33,6 +33,11 @@ for name in $all; do
     on_gpus 8 "$fine" "$KOLO_BUILD/kolo" run --cuda -n 4 -- "$dir/perf/${name}_perf" -b 1K -e 256K -f 16 -n 2
 done
 
+# With the queues of a GPU, which two ranks of each process share: no operation waits behind one that needs it.
+for _ in 1 2 3 4; do
+    KOLO_CUDA_STRICT=1 on_gpus 1 "$fine" "$KOLO_BUILD/kolo" run --cuda -n 2 -- "$dir/perf/all_reduce_perf" -b 1K -e 256K -f 16 -n 2 -g 2
+done
+
 # Wrong results are counted: a sendrecv that expects the data of another rank.
 sed 's/me + ranks - 1/me + 1/' examples/perf/sendrecv.cu >"$dir/wrong.cu"
 "$KOLO_BUILD/kolo-nvcc" -std=c++17 -I examples/perf "$dir/wrong.cu" "$dir"/perf/main.o "$dir"/perf/job.o "$dir"/perf/options.o \
