@@ -639,11 +639,11 @@ static void graphs_do_not_wait_for_a_killed_process(void **state)
     assert_int_equal(cu->cuStreamCreateWithPriority(&stream, KL_CU_STREAM_NON_BLOCKING, 0), 0);
     void *executable = capture(&graphs, &s, 0, stream);
     assert_non_null(executable);
-    for (int i = 0; i < (between_hosts ? REPLAYS : 1); i++) assert_int_equal(graphs.launch(executable, stream), 0);
+    for (int i = 0; i < REPLAYS; i++) assert_int_equal(graphs.launch(executable, stream), 0);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(cu->cuStreamSynchronize(stream), 0); /* ends when the death is known */
     expect_failure(&s);
-    if (between_hosts) assert_int_equal(graphs.launch(executable, stream) | cu->cuStreamSynchronize(stream), 0);
+    assert_int_equal(graphs.launch(executable, stream) | cu->cuStreamSynchronize(stream), 0);
     assert_int_equal(graphs.destroy(executable) | cu->cuStreamDestroy(stream), 0);
     leave(&s, true);
     end(child, true);

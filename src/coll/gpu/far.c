@@ -2,6 +2,7 @@
 #include "coll/gpu/far.h"
 
 #include "coll/gpu/flags.h"
+#include "coll/gpu/hold.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -482,6 +483,13 @@ ncclResult_t kl_gpu_far_await_done(const struct kl_gpu_team *team, const struct 
     return kl_gpu_far_await(team, w, word, far->number + 1);
 }
 
+static void hold_captured(const struct kl_gpu_far *far)
+{
+    const size_t first = (size_t)first_captured(far);
+
+    if (kl_load_relaxed(&far->captures)) kl_gpu_hold(&far->word[first], words(far->nranks) - first);
+}
+
 /* Waits are for numbers that were submitted, so a number far beyond ends them; a living process may still write its own. */
 void kl_gpu_far_release(struct kl_gpu_far *far)
 {
@@ -493,5 +501,5 @@ void kl_gpu_far_release(struct kl_gpu_far *far)
             for (int done = 0; done < 2; done++)
                 kl_store_release(&far->word[word_message(far, from, to) + done],
                                  (uint32_t)kl_load_relaxed(&kl_gpu_mail_of(far, from, to)->posted) + RELEASED);
-    for (size_t i = (size_t)first_captured(far); i < words(far->nranks); i++) kl_store_release(&far->word[i], 1);
+    hold_captured(far);
 }

@@ -83,6 +83,7 @@ struct kl_gpu_far {
     bool published;         /* the next one's posts */
     int captured;           /* words of captured collectives in use */
     int sent[KL_JOB_RANKS]; /* by rank: captured messages */
+    _Atomic bool captures;  /* streams have captured something */
     bool is_used;           /* GPUs that other processes submit to use the buffers of this one's collectives */
     struct kl_gpu_stage *stage[KL_JOB_RANKS]; /* by rank, newest first */
     struct kl_gpu_import import[KL_GPU_IMPORTS];

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "coll/gpu/graphs.h"
+#include "coll/gpu/hold.h"
 #include "coll/gpu/mover.h"
 #include "coll/gpu/relay_memory.h"
 #include "coll/gpu/order.h"
@@ -208,8 +209,7 @@ void kl_gpu_relay_release(struct kl_gpu_relay *r)
 
     if (r->nprocesses == 1) return;
     for (int p = 0; p < r->nprocesses; p++) kl_store_release(&word[p], r->step + RELEASED);
-    word = kl_relay_words(&r->memory, KL_RELAY_WORDS_OF_GRAPHS);
-    for (int i = 0; i < KL_RELAY_GRAPH_WORDS; i++) kl_store_release(&word[i], 1);
+    kl_gpu_hold(kl_relay_words(&r->memory, KL_RELAY_WORDS_OF_GRAPHS), (size_t)r->captured);
 }
 
 /* ---- order ---- */

@@ -57,6 +57,7 @@ static void begin_capture(struct kl_gpu_team *team, uint64_t capture)
 {
     if (team->capture == capture) return;
     team->capture = capture;
+    if (team->far && capture) kl_store_relaxed(&team->far->captures, true);
     for (int w = 0; w < team->nworkers; w++)
         for (int i = 0; i < team->nworkers; i++) team->worker[w].seen[i] = team->worker[i].collective;
 }

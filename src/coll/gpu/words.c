@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/words.h"
 
+#include "coll/gpu/hold.h"
+
 #include <stdlib.h>
 
 enum { PAGE = 4096, WORDS = PAGE / sizeof(uint32_t) };
@@ -68,7 +70,7 @@ ncclResult_t kl_gpu_words_take(struct kl_gpu_words *words, const struct kl_cuda_
 void kl_gpu_words_release(struct kl_gpu_words *words)
 {
     for (struct kl_gpu_words_page *p = kl_load_acquire(&words->pages); p; p = p->next) /* pairs with add_page */
-        for (size_t i = 0; i < WORDS; i++) kl_store_release(&p->word[i], 1);
+        kl_gpu_hold(p->word, WORDS);
 }
 
 void kl_gpu_words_free(struct kl_gpu_words *words, const struct kl_cuda_driver *driver)
