@@ -3,13 +3,17 @@
  * gpu_schedule_test.c - kernels that follow schedules (KOLO_CUDA_MOVER=schedule) give the bits of the engine of host
  * devices with the same plan, algorithm, protocol and channels.
  *
- * Each job runs twice, in processes of this program: with KOLO_DEVICES=cuda and =host. They print a hash of every result,
- * and the hashes are compared. GPUs say in their log that the operation went this way.
+ * Each job runs twice, in processes of this program: with KOLO_DEVICES=cuda, in one process or several, and =host, in one.
+ * They print a hash of every result, and the hashes are compared. GPUs say in their log that the operation went this way.
  *
- * gpu_schedule_test RANKS GPUS MODE DEVICES LOG: such a process.
+ * gpu_schedule_test              ranks of one process
+ * gpu_schedule_test processes    ranks of several
+ * gpu_schedule_test RANKS GPUS TURN SHARES DEVICES LOG PROCESSES PROCESS [ID ...]
+ *                                such a process: an identifier for each plan; PROCESS -1 has all ranks
  */
 #include "comm/comm.h"
 
+#include "bootstrap/bootstrap.h"
 #include "coll/gpu/team.h"
 #include "comm/handle.h"
 #include "device/cuda/context.h"
@@ -29,7 +33,7 @@
 
 #include <cmocka.h>
 
-enum { RANKS = 8, STEP = 4, LARGE = 90000, ARENA = LARGE * 4 + 4096 };
+enum { RANKS = 8, LARGE = 90000, ARENA = LARGE * 4 + 4096, ARGUMENTS = 9 };
 
 /* ---- cases ---- */
 
@@ -151,10 +155,12 @@ struct rank {
     pthread_t thread;
 };
 
+/* Its share of the cases: number turn / 2 of them; turn % 2: ranks are threads, not one. */
 struct job {
-    int n, gpus, mode; /* mode / 2, of STEP: its share of the cases; mode % 2: ranks are threads, not one */
+    int n, gpus, turn, shares, processes, process;
+    int first, end; /* ranks of this process */
     const struct plan *plan;
-    ncclUniqueId id;
+    ncclUniqueId ids[PLANS], id;
     struct rank rank[RANKS];
 };
 
@@ -321,7 +327,7 @@ static uint64_t hash_of(struct rank *r, const struct tcase *c)
 static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
 {
     for (; *i < CASES; (*i)++) {
-        if (mix(*i) % STEP != (unsigned)j->mode / 2 % STEP && !j->plan->large) continue;
+        if ((int)(mix(*i) % (unsigned)j->shares) != j->turn / 2 % j->shares && !j->plan->large) continue;
         *c = case_of(j->plan, *i, j->n);
         if (exists(j->plan, c)) return true;
     }
@@ -361,9 +367,9 @@ static void *run_thread(void *arg)
 
 static void run_threads(struct job *j)
 {
-    for (int r = 0; r < j->n; r++)
+    for (int r = j->first; r < j->end; r++)
         assert_int_equal(pthread_create(&j->rank[r].thread, NULL, run_thread, &j->rank[r]), 0);
-    for (int r = 0; r < j->n; r++) pthread_join(j->rank[r].thread, NULL);
+    for (int r = j->first; r < j->end; r++) pthread_join(j->rank[r].thread, NULL);
 }
 
 static void run_one_thread(struct job *j)
@@ -371,16 +377,16 @@ static void run_one_thread(struct job *j)
     struct tcase c;
 
     ncclGroupStart();
-    for (int r = 0; r < j->n; r++) join(&j->rank[r]);
+    for (int r = j->first; r < j->end; r++) join(&j->rank[r]);
     if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
     for (unsigned i = 0; next_case(j, &i, &c); i++) {
-        for (int r = 0; r < j->n; r++) prepare(&j->rank[r], &c);
+        for (int r = j->first; r < j->end; r++) prepare(&j->rank[r], &c);
         ncclGroupStart();
-        for (int r = 0; r < j->n; r++) issue(&j->rank[r], &c);
+        for (int r = j->first; r < j->end; r++) issue(&j->rank[r], &c);
         if (ncclGroupEnd()) fail_msg("%s", ncclGetLastError(NULL));
-        for (int r = 0; r < j->n; r++) j->rank[r].hash[i] = hash_of(&j->rank[r], &c);
+        for (int r = j->first; r < j->end; r++) j->rank[r].hash[i] = hash_of(&j->rank[r], &c);
     }
-    for (int r = 0; r < j->n; r++) part(&j->rank[r]);
+    for (int r = j->first; r < j->end; r++) part(&j->rank[r]);
 }
 
 static void set(const char *name, const char *value)
@@ -398,22 +404,28 @@ static void print_hashes(const struct job *j, int plan)
     for (unsigned i = 0; next_case(j, &i, &c); i++) {
         printf("hash plan %d func %d type %s op %d count %zu offset %zu place %d root %d:", plan, (int)c.func,
                kl_type_name(c.type), c.op, c.count, c.offset, c.in_place, c.root);
-        for (int r = 0; r < j->n; r++) printf(" %016llx", (unsigned long long)j->rank[r].hash[i]);
+        for (int r = j->first; r < j->end; r++) printf(" %016llx", (unsigned long long)j->rank[r].hash[i]);
         printf("\n");
     }
 }
 
 static struct job *job;
 
+/* Of several processes, each has GPUs of its own. */
+static int device_of(const struct job *j, int rank)
+{
+    return j->processes > 1 ? rank * j->gpus / j->n : rank % j->gpus;
+}
+
 static void ranks(void **state)
 {
     struct job *j = job;
 
     (void)state;
-    for (int r = 0; r < j->n; r++) {
+    for (int r = j->first; r < j->end; r++) {
         j->rank[r].job = j;
         j->rank[r].rank = r;
-        j->rank[r].device = r % j->gpus;
+        j->rank[r].device = device_of(j, r);
         start_rank(&j->rank[r]);
     }
     for (int p = 0; p < PLANS; p++) {
@@ -421,68 +433,110 @@ static void ranks(void **state)
         set("NCCL_ALGO", j->plan->algo);
         set("NCCL_PROTO", j->plan->proto);
         set("NCCL_BUFFSIZE", j->plan->fifo);
-        assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
-        if (j->mode % 2)
+        j->id = j->ids[p];
+        if (j->process < 0) assert_int_equal(ncclGetUniqueId(&j->id), ncclSuccess);
+        if (j->turn % 2)
             run_threads(j);
         else
             run_one_thread(j);
         print_hashes(j, p);
     }
-    for (int r = 0; r < j->n; r++) end_rank(&j->rank[r]);
+    for (int r = j->first; r < j->end; r++) end_rank(&j->rank[r]);
 }
 
 /* ---- the comparison ---- */
 
-static FILE *start(int n, int gpus, int mode, const char *devices, const char *log)
+/* A process of the job. */
+struct part {
+    FILE *out;
+    char log[32], line[1024];
+};
+
+static void start(struct part *p, const struct job *j, const char *devices, int process)
 {
-    char program[512], command[1024];
+    char program[512], command[8192], hex[2 * NCCL_UNIQUE_ID_BYTES + 1];
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
 
     assert_true(length > 0);
     program[length] = '\0';
-    snprintf(command, sizeof command, "exec '%s' %d %d %d %s %s", program, n, gpus, mode, devices, log);
-    return popen(command, "r");
+    snprintf(p->log, sizeof p->log, "/tmp/gpu_schedule_XXXXXX");
+    const int fd = mkstemp(p->log);
+    assert_true(fd >= 0);
+    close(fd);
+    size_t used = (size_t)snprintf(command, sizeof command, "exec '%s' %d %d %d %d %s %s %d %d", program, j->n, j->gpus,
+                                   j->turn, j->shares, devices, p->log, j->processes, process);
+    for (int i = 0; process >= 0 && i < PLANS; i++) {
+        kl_bootstrap_id_format(&j->ids[i], hex);
+        used += (size_t)snprintf(command + used, sizeof command - used, " %s", hex);
+    }
+    assert_true(used < sizeof command);
+    p->out = popen(command, "r");
+    assert_non_null(p->out);
 }
 
-static bool next_hash(FILE *from, char *line, size_t size)
+static bool next_hash(struct part *p)
 {
-    while (fgets(line, (int)size, from))
-        if (!strncmp(line, "hash ", 5)) return true;
+    while (fgets(p->line, sizeof p->line, p->out))
+        if (!strncmp(p->line, "hash ", 5)) return true;
     return false;
 }
 
-/* Operations that kernels did, of those in the log. */
-static unsigned long count_in(const char *log)
+static unsigned long count_in(const char *log, const char *text)
 {
     FILE *from = fopen(log, "r");
     unsigned long found = 0;
     char line[1024];
 
-    while (from && fgets(line, sizeof line, from)) found += strstr(line, " GPUs, blocks of ") != NULL;
+    while (from && fgets(line, sizeof line, from)) found += strstr(line, text) != NULL;
     if (from) fclose(from);
-    unlink(log);
     return found;
 }
 
-static unsigned long compare(int n, int gpus, int mode)
+static void end_part(struct part *p)
 {
-    char log[] = "/tmp/gpu_schedule_XXXXXX", gpu[1024], host[1024];
-    const int fd = mkstemp(log);
+    assert_int_equal(pclose(p->out), 0);
+    unlink(p->log);
+}
+
+/* The hashes of all ranks in one line; false: there is no other. */
+static bool next_hashes(struct part *part, int parts, char *line, size_t size)
+{
+    size_t used = 0;
+
+    for (int p = 0; p < parts; p++) {
+        const bool there = next_hash(&part[p]);
+        if (!there) assert_int_equal(p, 0);
+        if (!there) return false;
+        char *hashes = strchr(part[p].line, ':');
+        assert_non_null(hashes);
+        hashes[strcspn(hashes, "\n")] = '\0';
+        used += (size_t)snprintf(line + used, size - used, "%s", p ? hashes + 1 : part[p].line);
+        assert_true(used < size);
+    }
+    return true;
+}
+
+static unsigned long compare(const struct job *j)
+{
+    struct part gpus[RANKS], host;
+    char on_gpus[2048], on_hosts[2048];
     unsigned long compared = 0;
 
-    assert_true(fd >= 0);
-    close(fd);
-    FILE *on_gpus = start(n, gpus, mode, "cuda", log), *on_hosts = start(n, gpus, mode, "host", "/dev/null");
-    assert_non_null(on_gpus);
-    assert_non_null(on_hosts);
-    while (next_hash(on_gpus, gpu, sizeof gpu) && next_hash(on_hosts, host, sizeof host)) {
-        if (strcmp(gpu, host) != 0) fail_msg("%d ranks on %d GPUs:\n  %s  but on hosts\n  %s", n, gpus, gpu, host);
+    for (int p = 0; p < j->processes; p++) start(&gpus[p], j, "cuda", j->processes > 1 ? p : -1);
+    start(&host, j, "host", -1);
+    while (next_hashes(gpus, j->processes, on_gpus, sizeof on_gpus) &&
+           next_hashes(&host, 1, on_hosts, sizeof on_hosts)) {
+        if (strcmp(on_gpus, on_hosts) != 0)
+            fail_msg("%d ranks of %d processes on %d GPUs:\n  %s\n  but on hosts\n  %s", j->n, j->processes, j->gpus,
+                     on_gpus, on_hosts);
         compared++;
     }
-    assert_false(next_hash(on_hosts, host, sizeof host));
-    assert_int_equal(pclose(on_gpus), 0);
-    assert_int_equal(pclose(on_hosts), 0);
-    assert_int_equal(count_in(log), compared);
+    assert_false(next_hash(&host));
+    for (int p = 0; p < j->processes; p++) { /* kernels did all of them */
+        assert_int_equal(count_in(gpus[p].log, " GPUs, blocks of "), compared);
+        end_part(&gpus[p]);
+    }
+    end_part(&host);
     return compared;
 }
 
@@ -498,10 +552,66 @@ static void bits_are_those_of_the_engine(void **state)
         for (int g = 0; g < 3; g++) {
             const int n = sizes[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
             if (gpus > cu->devices || (g == 2 && n == 2) || (most && n > (int)strtol(most, NULL, 10))) continue;
-            compared += compare(n, gpus, turn++);
+            compared += compare(&(struct job){.n = n, .gpus = gpus, .turn = turn++, .shares = 5, .processes = 1});
         }
     printf("%lu operations by schedules, bits as on host devices\n", compared);
     assert_true(compared > 0);
+}
+
+/* ---- processes ---- */
+
+static struct job *processes(int n, int nprocesses, int gpus, int turn)
+{
+    struct job *j = calloc(1, sizeof *j);
+
+    assert_non_null(j);
+    j->n = n;
+    j->processes = nprocesses;
+    j->gpus = gpus;
+    j->turn = turn;
+    j->shares = 12;
+    for (int p = 0; p < PLANS; p++) assert_int_equal(ncclGetUniqueId(&j->ids[p]), ncclSuccess);
+    return j;
+}
+
+/* A process each, and two with several ranks, on a GPU each or on one of the process's. */
+static void processes_have_the_bits_of_the_engine(void **state)
+{
+    static const struct {
+        int n, processes, gpus;
+    } jobs[] = {{2, 2, 2}, {4, 4, 4}, {4, 2, 4}, {6, 2, 2}};
+    unsigned long compared = 0;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        if (jobs[i].gpus > cu->devices) continue;
+        struct job *j = processes(jobs[i].n, jobs[i].processes, jobs[i].gpus, i);
+        compared += compare(j);
+        free(j);
+    }
+    printf("%lu operations by schedules between processes, bits as on host devices\n", compared);
+    assert_true(compared > 0);
+}
+
+/* Their kernels would not be on it at once. */
+static void processes_that_share_a_gpu_go_another_way(void **state)
+{
+    struct job *j = processes(2, 2, 1, 0);
+    struct part part[2];
+    char line[2048];
+    unsigned long done = 0;
+
+    (void)state;
+    j->shares = 60;
+    for (int p = 0; p < 2; p++) start(&part[p], j, "cuda", p);
+    while (next_hashes(part, 2, line, sizeof line)) done++;
+    assert_true(done > 0);
+    for (int p = 0; p < 2; p++) {
+        assert_int_equal(count_in(part[p].log, " GPUs, blocks of "), 0);
+        assert_int_equal(count_in(part[p].log, "no schedule on GPUs: a GPU has ranks of several processes"), done);
+        end_part(&part[p]);
+    }
+    free(j);
 }
 
 /* ---- aborts ---- */
@@ -600,20 +710,40 @@ static int setup(const char *devices)
     return 77;
 }
 
-static int be_ranks(char **argv)
+static int number(const char *text)
+{
+    return (int)strtol(text, NULL, 10);
+}
+
+/* The arguments of a process with ranks. */
+static bool read_job(struct job *j, int argc, char **argv)
+{
+    j->n = number(argv[1]);
+    j->gpus = number(argv[2]);
+    j->turn = number(argv[3]);
+    j->shares = number(argv[4]);
+    j->processes = number(argv[7]);
+    j->process = number(argv[8]);
+    j->end = j->n;
+    if (j->process < 0) return argc == ARGUMENTS;
+    j->first = j->process * j->n / j->processes;
+    j->end = (j->process + 1) * j->n / j->processes;
+    for (int p = 0; p < PLANS; p++)
+        if (argc != ARGUMENTS + PLANS || kl_bootstrap_id_parse(argv[ARGUMENTS + p], &j->ids[p])) return false;
+    return true;
+}
+
+static int be_ranks(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks)};
 
     setenv("NCCL_PAT_ENABLE", "1", 1); /* else not for several ranks of a node */
     setenv("NCCL_DEBUG", "INFO", 1);
     setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
-    setenv("NCCL_DEBUG_FILE", argv[5], 1);
-    if (setup(argv[4])) return 1;
+    setenv("NCCL_DEBUG_FILE", argv[6], 1);
+    if (setup(argv[5])) return 1;
     job = calloc(1, sizeof *job);
-    if (!job) return 1;
-    job->n = (int)strtol(argv[1], NULL, 10);
-    job->gpus = (int)strtol(argv[2], NULL, 10);
-    job->mode = (int)strtol(argv[3], NULL, 10);
+    if (!job || !read_job(job, argc, argv)) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
@@ -623,9 +753,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_abort_ends_kernels_that_wait),
         cmocka_unit_test(bits_are_those_of_the_engine),
     };
+    const struct CMUnitTest of_processes[] = {
+        cmocka_unit_test(processes_that_share_a_gpu_go_another_way),
+        cmocka_unit_test(processes_have_the_bits_of_the_engine),
+    };
 
     alarm(kolo_test_hang_s());
-    if (argc == 6) return be_ranks(argv);
+    if (argc >= ARGUMENTS) return be_ranks(argc, argv);
     const int rc = setup("cuda");
-    return rc ? rc : cmocka_run_group_tests(tests, NULL, NULL);
+    if (rc) return rc;
+    return argc == 2 && !strcmp(argv[1], "processes") ? cmocka_run_group_tests(of_processes, NULL, NULL)
+                                                      : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,6 +182,17 @@ static void note_submitted(struct kl_gpu_op *op)
     op->call->left--;
 }
 
+/* What submitting the next collective has to wait for, beside calls. */
+static bool is_prepared(struct kl_gpu_team *team)
+{
+    struct kl_gpu_op *op[KL_JOB_RANKS];
+    bool there = false;
+
+    for (int r = 0; r < team->nranks; r++) op[r] = team->first[r]; /* NULL: of another process */
+    fail(team, kl_gpu_prepare_collective(team, op, &there));
+    return there;
+}
+
 /* All ranks have come to the next collective. */
 static void take_collective(struct kl_gpu_team *team)
 {
@@ -206,7 +217,7 @@ static bool all_have_come(struct kl_gpu_team *team)
 
     if (team->failed || team->arrived < team->members) return false;
     if (team->far) fail(team, kl_gpu_far_meet(team, &there));
-    return there && !team->failed;
+    return there && !team->failed && is_prepared(team) && !team->failed;
 }
 
 static bool is_between_processes(const struct kl_gpu_team *team, const struct kl_gpu_op *op)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/far.h"
 
-#include "coll/gpu/flags.h"
 #include "coll/gpu/hold.h"
+#include "coll/gpu/schedule_fit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,6 +202,19 @@ void kl_gpu_far_free(struct kl_gpu_team *team, bool failed)
     team->far = NULL;
 }
 
+static int process_of(const struct kl_gpu_team *team, int rank)
+{
+    return team->far ? team->far->process[rank] : 0;
+}
+
+int kl_gpu_far_sharer(const struct kl_gpu_team *team)
+{
+    for (int r = 0; r < team->nranks; r++)
+        for (int q = 0; q < r; q++)
+            if (team->worker_of[q] == team->worker_of[r] && process_of(team, q) != process_of(team, r)) return r;
+    return -1;
+}
+
 /* ---- export handles ---- */
 
 bool kl_gpu_far_export(const struct kl_cuda_context *c, const void *ptr, struct kl_gpu_export_handle *exported)
@@ -321,7 +334,7 @@ static ncclResult_t export_buffers(const struct kl_gpu_team *team, const struct 
     const int rank = op->call->rank;
     struct kl_gpu_buffer b[KL_GPU_BUFFERS];
 
-    const bool is_used = team->far->is_used && !kl_gpu_lines_fit(team, op->task, op->call->capture != 0);
+    const bool is_used = team->far->is_used && !kl_gpu_uses_own_buffers(team, op->task, op->call->capture != 0);
 
     kl_gpu_buffers_of(op->task, rank, team->nranks, b);
     for (int i = 0; i < KL_GPU_BUFFERS; i++) {

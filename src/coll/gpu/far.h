@@ -112,6 +112,9 @@ static inline bool kl_gpu_is_far(const struct kl_gpu_team *team, int rank)
     return team->far && team->far->process[rank] != team->far->own;
 }
 
+/** A rank on a GPU that has ranks of another process as well; -1: there is none, so kernels of the GPUs may wait for each other. */
+int kl_gpu_far_sharer(const struct kl_gpu_team *team);
+
 /** Has the rank, of another process, come to the next collective? */
 bool kl_gpu_far_has_come(const struct kl_gpu_team *team, int rank);
 

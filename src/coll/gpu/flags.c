@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/flags.h"
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "coll/gpu/far.h"
 #include "coll/gpu/names.h"
-#include "coll/gpu/peers.h"
+#include "coll/gpu/offers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 _Static_assert((int)KL_FLAGS_GPUS == (int)KL_CUDA_DEVICES, "jobs have an address for each GPU");
 
@@ -20,7 +17,7 @@ _Static_assert((int)KL_FLAGS_GPUS == (int)KL_CUDA_DEVICES, "jobs have an address
  */
 enum {
     PAGE = 4096,
-    NAP_NS = 50000,
+    TURN = 1, /* flags are exchanged once */
     SETS = 2,
     FLAGS_AT = 256, /* behind the epoch of meetings */
     EPOCHS_AT = FLAGS_AT + KL_FLAGS_GPUS * 4,
@@ -36,40 +33,11 @@ struct kl_gpu_stop {
 };
 static struct kl_gpu_stop *_Atomic kept;
 
-/** The GPUs of all processes, as each process tells the others. */
-struct board {
-    struct {
-        _Atomic uint32_t there;
-        uint32_t processors;
-        struct kl_gpu_export_handle memory;
-    } gpu[KL_CUDA_DEVICES];
-    _Atomic uint32_t broken; /* a process has failed */
-};
-
-size_t kl_gpu_flags_bytes(void)
-{
-    return sizeof(struct board);
-}
-
 /* ---- is it legal? ---- */
-
-static int process_of(const struct kl_gpu_team *team, int rank)
-{
-    return team->far ? team->far->process[rank] : 0;
-}
-
-/* A rank on a GPU that has ranks of another process as well; -1: there is none. */
-static int find_sharer(const struct kl_gpu_team *team)
-{
-    for (int r = 0; r < team->nranks; r++)
-        for (int q = 0; q < r; q++)
-            if (team->worker_of[q] == team->worker_of[r] && process_of(team, q) != process_of(team, r)) return r;
-    return -1;
-}
 
 bool kl_gpu_flags_are_wanted(const struct kl_gpu_team *team, int nprocesses, const struct kl_device_config *config)
 {
-    const int sharer = find_sharer(team);
+    const int sharer = kl_gpu_far_sharer(team);
 
     if (config->cuda_spin == KL_CUDA_SPIN_OFF || team->nworkers == 1) return false;
     if (sharer >= 0)
@@ -122,51 +90,23 @@ static ncclResult_t clear(const struct kl_gpu_worker *w, uint64_t at, size_t byt
                    kl_cuda_error_name(w->context->driver, rc), rc);
 }
 
-static ncclResult_t create_memory(struct kl_gpu_team *team, int i, struct board *board)
+static ncclResult_t create_memory(struct kl_gpu_team *team, int i, struct kl_gpu_offers *offers)
 {
     const struct kl_cuda_context *c = team->worker[i].context;
     struct kl_gpu_flags *f = team->flags;
 
     KL_CUDA_TRY(c->driver, cuMemAlloc(&f->own[i], SETS * f->set), "flags of device %d", c->device);
     KL_TRY(clear(&team->worker[i], f->own[i], SETS * f->set));
-    if (!board) return ncclSuccess;
-    if (!kl_gpu_far_export(c, (const void *)(uintptr_t)f->own[i], &board->gpu[i].memory))
-        return KL_FAIL(ncclUnhandledCudaError, "other processes cannot map memory of device %d", c->device);
-    board->gpu[i].processors = (uint32_t)c->processors;
-    kl_store_release(&board->gpu[i].there, 1); /* pairs with await */
-    return ncclSuccess;
+    return offers ? kl_gpu_offer(offers, TURN, i, c, f->own[i], (uint32_t)c->processors) : ncclSuccess;
 }
 
-static bool await(struct board *board, int worker, uint64_t deadline)
+static ncclResult_t map_memory(struct kl_gpu_team *team, int from, int to, const struct kl_gpu_offers *offers)
 {
-    while (!kl_load_acquire(&board->gpu[worker].there)) { /* pairs with create_memory */
-        if (kl_load_acquire(&board->broken) || kl_deadline_passed(deadline)) return false;
-        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
-    }
-    return true;
-}
-
-static ncclResult_t await_all(const struct kl_gpu_team *team, struct board *board)
-{
-    const uint64_t deadline = kl_deadline_in_ms((uint64_t)KL_GPU_PEERS_MS * (uint64_t)team->nworkers);
-
-    for (int i = 0; board && i < team->nworkers; i++)
-        if (!await(board, i, deadline))
-            return KL_FAIL(ncclRemoteError, "the process of another GPU has not made flags for it, or has failed");
-    return ncclSuccess;
-}
-
-static ncclResult_t map_memory(struct kl_gpu_team *team, int from, int to, const struct board *board)
-{
-    const struct kl_cuda_context *c = team->worker[from].context;
     uint64_t *at = &team->flags->at[from][to];
 
     *at = team->flags->own[to];
     if (*at) return ncclSuccess; /* the test of P2P has enabled access */
-    KL_CUDA_TRY(c->driver, cuIpcOpenMemHandle(at, board->gpu[to].memory.handle, KL_CU_IPC_PEER_ACCESS),
-                "flags of another GPU, for device %d", c->device);
-    *at += board->gpu[to].memory.offset;
-    return ncclSuccess;
+    return kl_gpu_offers_map(offers, TURN, to, team->worker[from].context, at);
 }
 
 /* All blocks of a kernel in lines are resident on every GPU. */
@@ -177,11 +117,12 @@ static void limit_blocks(struct kl_gpu_flags *f, uint32_t processors)
     if (f->limit > most) f->limit = most;
 }
 
-static ncclResult_t connect_gpu(struct kl_gpu_team *team, int from, const struct board *board)
+static ncclResult_t connect_gpu(struct kl_gpu_team *team, int from, struct kl_gpu_offers *offers)
 {
     for (int to = 0; to < team->nworkers; to++) {
-        KL_TRY(map_memory(team, from, to, board));
-        limit_blocks(team->flags, board ? board->gpu[to].processors : (uint32_t)team->worker[to].context->processors);
+        KL_TRY(map_memory(team, from, to, offers));
+        limit_blocks(team->flags,
+                     offers ? kl_gpu_offers_fact(offers, TURN, to) : (uint32_t)team->worker[to].context->processors);
     }
     return ncclSuccess;
 }
@@ -221,47 +162,41 @@ void kl_gpu_flags_release(struct kl_gpu_flags *f)
 
 /* ---- life ---- */
 
-static ncclResult_t for_own(struct kl_gpu_team *team, struct board *board,
-                            ncclResult_t (*step)(struct kl_gpu_team *team, int i, struct board *board))
+static ncclResult_t for_own(struct kl_gpu_team *team, struct kl_gpu_offers *offers,
+                            ncclResult_t (*step)(struct kl_gpu_team *team, int i, struct kl_gpu_offers *offers))
 {
     ncclResult_t rc = ncclSuccess;
 
     for (int i = 0; i < team->nworkers && !rc; i++) {
         if (!team->worker[i].context) continue;
         KL_TRY(kl_cuda_enter(team->worker[i].context));
-        rc = step(team, i, board);
+        rc = step(team, i, offers);
         kl_cuda_leave(team->worker[i].context);
     }
     return rc;
 }
 
-static ncclResult_t connect_step(struct kl_gpu_team *team, int i, struct board *board)
+static ncclResult_t create_stop_step(struct kl_gpu_team *team, int i, struct kl_gpu_offers *offers)
 {
-    return connect_gpu(team, i, board);
-}
-
-static ncclResult_t create_stop_step(struct kl_gpu_team *team, int i, struct board *board)
-{
-    (void)board;
+    (void)offers;
     return i == team->leader ? create_stop(team) : ncclSuccess;
 }
 
-ncclResult_t kl_gpu_flags_create(struct kl_gpu_team *team, int nprocesses, void *memory,
+ncclResult_t kl_gpu_flags_create(struct kl_gpu_team *team, int nprocesses, struct kl_gpu_offers *offers,
                                  const struct kl_device_config *config)
 {
-    struct board *board = memory;
     struct kl_gpu_flags *f = team->flags = calloc(1, sizeof *f);
 
     ncclResult_t rc = f ? ncclSuccess : KL_NOMEM("flags of GPUs");
     if (!rc) {
         f->one_each = nprocesses == team->nworkers;
         size_sets(team, config);
-        rc = for_own(team, board, create_stop_step);
+        rc = for_own(team, offers, create_stop_step);
     }
-    if (!rc) rc = for_own(team, board, create_memory);
-    if (!rc) rc = await_all(team, board);
-    if (!rc) rc = for_own(team, board, connect_step);
-    if (rc && board) kl_store_release(&board->broken, 1); /* pairs with await */
+    if (!rc) rc = for_own(team, offers, create_memory);
+    if (!rc && offers) rc = kl_gpu_offers_await(offers, TURN, team->nworkers);
+    if (!rc) rc = for_own(team, offers, connect_gpu);
+    if (rc) kl_gpu_offers_break(offers);
     if (!rc)
         KL_INFO(KL_INIT | KL_TUNING, "GPUs meet at flags in their memory; messages of up to %zu bytes go in lines",
                 f->units ? f->limit : 0);

@@ -18,6 +18,7 @@
 #include "coll/gpu/flags_job.h"
 #include "coll/gpu/team.h"
 
+struct kl_gpu_offers;
 struct kl_gpu_stop;
 
 struct kl_gpu_flags {
@@ -34,14 +35,8 @@ struct kl_gpu_flags {
 /** Is it wanted (KOLO_CUDA_SPIN), and legal? The same answer in all processes; P2P works. The log says why it is not. */
 bool kl_gpu_flags_are_wanted(const struct kl_gpu_team *team, int nprocesses, const struct kl_device_config *config);
 
-/** Bytes that the processes share during init; zeroed at first. */
-size_t kl_gpu_flags_bytes(void);
-
-/**
- * Be ready. `memory`: the common memory; NULL: there is one process. Blocking: until all processes have come here,
- * KL_GPU_PEERS_MS at most.
- */
-ncclResult_t kl_gpu_flags_create(struct kl_gpu_team *team, int nprocesses, void *memory,
+/** Be ready. `offers`: NULL if there is one process. Blocking: until all processes have come here (kl_gpu_offers_await). */
+ncclResult_t kl_gpu_flags_create(struct kl_gpu_team *team, int nprocesses, struct kl_gpu_offers *offers,
                                  const struct kl_device_config *config);
 
 /** Unless the team has `failed`, no kernel uses it any more. */

@@ -27,17 +27,21 @@ struct kl_gpu_mover {
     const char *name;
     bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
-    bool
-        meets; /* its kernels wait for those of the other GPUs, and use the buffers of own ranks only: each GPU runs one */
-    /** In its place, where the work of several GPUs waits for each other: all workers' shares, once their streams wait
+    bool meets; /* its kernels wait for those of other GPUs, and use the buffers of own ranks only: each GPU runs one */
+    /** In place of `move`, where kernels have to be launched together: all shares of this process, once their streams wait
      * for all that the operation needs. The share's worker is not set. */
     ncclResult_t (*move_all)(const struct kl_gpu_share *share);
+    /** Before: get memory ready. Not `*there`: other processes have not come to that, so call again. NULL: needs none. */
+    ncclResult_t (*prepare)(const struct kl_gpu_share *share, bool *there);
 };
 
 extern const struct kl_gpu_mover kl_gpu_mover_direct;   /* kernels that read and write the buffers of all ranks */
 extern const struct kl_gpu_mover kl_gpu_mover_copy;     /* copy engines */
 extern const struct kl_gpu_mover kl_gpu_mover_lines;    /* small collectives between GPUs that meet (flags.h) */
 extern const struct kl_gpu_mover kl_gpu_mover_schedule; /* kernels that follow the schedules of host devices */
+
+/** Where schedules are wanted: say why the operation has none. */
+void kl_gpu_schedule_log_refusal(const struct kl_gpu_share *share);
 
 /** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */
 struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *share);

@@ -9,6 +9,7 @@
 
 enum { KL_SLOT_BYTES = 64 << 10, KL_SLOTS = 4 };
 
+struct kl_gpu_offers;
 struct kl_gpu_wires; /* wires.h */
 struct kl_gpu_piece;
 
@@ -16,34 +17,39 @@ struct kl_gpu_piece;
 struct kl_gpu_programs {
     int algorithm, func, root, nchannels; /* root: -1 without */
     bool lines;
-    uint64_t at[KL_CUDA_DEVICES]; /* by worker: struct kl_gpu_program by channel, then by own rank */
+    uint64_t at[KL_CUDA_DEVICES]; /* by worker of this process: struct kl_gpu_program by channel, then by own rank */
     struct kl_gpu_programs *next;
 };
 
 /** A worker's part. */
 struct kl_gpu_scheduled {
-    const struct kl_cuda_context *context;
-    int nranks;               /* on it */
-    uint64_t stop;            /* the stop word as the GPU sees it */
-    kl_cu_stream stream;      /* on which memory is filled */
-    kl_cu_event made;         /* it is filled */
-    kl_cu_event end;          /* of the last kernel */
-    bool used;                /* there was one */
-    struct kl_gpu_piece *own; /* its memory */
+    const struct kl_cuda_context *context; /* NULL: it is another process's */
+    int nranks;                            /* on it */
+    int room;                              /* blocks of the fewest threads that are resident at once */
+    uint64_t stop;                         /* the stop word as the GPU sees it */
+    kl_cu_stream stream;                   /* on which memory is filled */
+    kl_cu_event made;                      /* it is filled */
+    kl_cu_event end;                       /* of the last kernel */
+    bool used;                             /* there was one */
+    struct kl_gpu_piece *own;              /* its memory, and memory of other GPUs for its kernels */
 };
 
 struct kl_gpu_schedules {
     int nranks, nworkers;
+    const struct kl_cuda_driver *driver;
     const struct kl_connect *graph;
     size_t chunk_bytes;
-    unsigned threads;            /* of a block, at most; 0: as many as fit */
-    bool launches_block;         /* until their kernel has ended: no other one can be launched for which it waits */
+    unsigned threads;             /* of a block, at most; 0: as many as fit */
+    struct kl_gpu_offers *offers; /* how processes exchange memory of their GPUs; NULL: there is one */
+    uint32_t turn;                /* of exchanges so far */
+    bool launches_block; /* until their kernel has ended: a process cannot launch another one for which it waits */
     int32_t *worker_of, *number; /* by rank: its worker, and its number among that one's */
     struct kl_gpu_wires *wires;
     struct kl_gpu_programs *programs;
-    uint64_t made;                                    /* number of times that memory was filled */
-    uint64_t seen[KL_CUDA_DEVICES];                   /* the same, when the worker's stream waited for it last */
-    int16_t fit[KL_CUDA_DEVICES][KL_KERNEL_COUNT][4]; /* kl_gpu_schedules_fit: blocks for each processor, and 1 */
+    uint64_t made;                  /* number of times that memory was filled */
+    uint64_t seen[KL_CUDA_DEVICES]; /* the same, when the worker's stream waited for it last */
+    /** kl_gpu_schedule_threads: blocks, and 1, by worker, kernel and threads */
+    int32_t fit[KL_CUDA_DEVICES][KL_KERNEL_COUNT - KL_KERNEL_schedule_u8_sum][4];
     _Atomic uint32_t *stop;
     struct kl_gpu_scheduled worker[KL_CUDA_DEVICES];
     struct kl_gpu_schedules *next; /* among those that wait for their kernels */

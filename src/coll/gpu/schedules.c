@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/gpu/schedules.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "coll/algorithms/algorithms.h"
+#include "coll/gpu/offers.h"
+#include "coll/gpu/peers.h"
 #include "coll/gpu/program.h"
+#include "coll/gpu/schedule_fit.h"
 #include "coll/gpu/wires.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, NAP_NS = 50000 };
 
 /* ---- the order of kernels on each GPU, for all teams of the process ---- */
 
@@ -59,7 +65,7 @@ static void forget_order(const struct kl_gpu_scheduled *w)
 
 static ncclResult_t create_stop_word(struct kl_gpu_schedules *s)
 {
-    const struct kl_cuda_driver *driver = s->worker[0].context->driver;
+    const struct kl_cuda_driver *driver = s->driver;
     void *page = aligned_alloc(PAGE, PAGE);
 
     if (!page) return KL_NOMEM("a word for GPUs");
@@ -80,6 +86,7 @@ static ncclResult_t fill_worker(struct kl_gpu_schedules *s, struct kl_gpu_schedu
     const struct kl_cuda_context *c = w->context;
     int least, highest;
 
+    w->room = kl_gpu_schedule_room(c);
     if (!s->stop) KL_TRY(create_stop_word(s));
     KL_CUDA_TRY(c->driver, cuMemHostGetDevicePointer(&w->stop, (void *)s->stop, 0), "device %d", c->device);
     KL_CUDA_TRY(c->driver, cuCtxGetStreamPriorityRange(&least, &highest), "device %d", c->device);
@@ -92,7 +99,9 @@ static ncclResult_t fill_worker(struct kl_gpu_schedules *s, struct kl_gpu_schedu
 
 static ncclResult_t create_worker(struct kl_gpu_schedules *s, int worker, const struct kl_cuda_context *c)
 {
+    if (!c) return ncclSuccess;
     s->worker[worker].context = c;
+    s->driver = c->driver;
     KL_TRY(kl_cuda_enter(c));
     ncclResult_t rc = fill_worker(s, &s->worker[worker]);
     kl_cuda_leave(c);
@@ -126,11 +135,14 @@ static void free_worker(struct kl_gpu_scheduled *w)
 
 static void free_all(struct kl_gpu_schedules *s)
 {
+    void *stop = (void *)s->stop;
+
     for (int w = 0; w < s->nworkers; w++) {
         if (!s->worker[w].context || kl_cuda_enter(s->worker[w].context)) continue;
         forget_order(&s->worker[w]);
         free_worker(&s->worker[w]);
-        if (w == 0 && s->stop) (void)s->worker[w].context->driver->cuMemHostUnregister((void *)s->stop);
+        if (stop) (void)s->driver->cuMemHostUnregister(stop);
+        stop = NULL;
         kl_cuda_leave(s->worker[w].context);
     }
     for (struct kl_gpu_programs *p = s->programs, *next; p; p = next) {
@@ -144,7 +156,32 @@ static void free_all(struct kl_gpu_schedules *s)
     free(s);
 }
 
-/* Stopped ones, whose kernels may still run. */
+/* The last that a kernel does is to tell the sender that it has taken a chunk, for which the sender's may not wait. */
+static bool is_quiet(const struct kl_gpu_schedules *s)
+{
+    bool quiet = true;
+
+    for (int w = 0; w < s->nworkers && quiet; w++) {
+        if (!s->worker[w].context || kl_cuda_enter(s->worker[w].context)) continue;
+        quiet = kl_gpu_pieces_are_quiet(&s->worker[w]);
+        kl_cuda_leave(s->worker[w].context);
+    }
+    return quiet;
+}
+
+/* Kernels of this process have ended; false: those of others may still write here. */
+static bool await_others(const struct kl_gpu_schedules *s)
+{
+    const uint64_t deadline = kl_deadline_in_ms(KL_GPU_PEERS_MS);
+
+    while (s->offers && !is_quiet(s)) {
+        if (kl_deadline_passed(deadline)) return false;
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
+    return true;
+}
+
+/* Stopped ones, whose kernels may still run. Of several processes they are never freed: others may still write there. */
 static struct {
     pthread_mutex_t lock;
     struct kl_gpu_schedules *first;
@@ -158,7 +195,7 @@ static bool has_ended(const struct kl_gpu_schedules *s)
         const struct kl_gpu_scheduled *worker = &s->worker[w];
         if (!worker->used) continue;
         if (kl_cuda_enter(worker->context)) return false;
-        ended = !worker->context->driver->cuEventQuery(worker->end);
+        ended = !s->driver->cuEventQuery(worker->end);
         kl_cuda_leave(worker->context);
     }
     return ended;
@@ -168,7 +205,7 @@ static void free_ended(void)
 {
     pthread_mutex_lock(&kept.lock);
     for (struct kl_gpu_schedules **link = &kept.first, *s; (s = *link);) {
-        if (!has_ended(s)) {
+        if (s->offers || !has_ended(s)) {
             link = &s->next;
             continue;
         }
@@ -180,7 +217,7 @@ static void free_ended(void)
 
 void kl_gpu_schedules_free(struct kl_gpu_schedules *s, bool failed)
 {
-    if (s && failed) {
+    if (s && (failed || !await_others(s))) {
         kl_gpu_schedules_stop(s);
         pthread_mutex_lock(&kept.lock);
         s->next = kept.first;
@@ -204,17 +241,43 @@ static bool launches_block(void)
     return blocking && *blocking && strcmp(blocking, "0") != 0;
 }
 
-static bool can_be_used(const struct kl_gpu_team *team)
+bool kl_gpu_schedules_are_wanted(const struct kl_gpu_team *team)
 {
-    return team->mover == KL_CUDA_MOVER_SCHEDULE && team->nranks > 1 && !team->far && !team->relay;
+    return team->mover == KL_CUDA_MOVER_SCHEDULE && team->nranks > 1 && kl_gpu_far_sharer(team) < 0;
+}
+
+/* What decides whether a collective has a schedule, in all processes alike: room for blocks, and 0: launches block. */
+static ncclResult_t tell_facts(struct kl_gpu_schedules *s)
+{
+    int own = 0;
+
+    for (int w = 0; w < s->nworkers; w++) own += s->worker[w].context != NULL;
+    s->launches_block = own > 1 && launches_block();
+    s->turn = 1;
+    for (int w = 0; w < s->nworkers && s->offers; w++)
+        if (s->worker[w].context)
+            KL_TRY(kl_gpu_offer(s->offers, s->turn, w, s->worker[w].context, 0,
+                                s->launches_block ? 0 : (uint32_t)s->worker[w].room));
+    return ncclSuccess;
+}
+
+static ncclResult_t exchange_facts(struct kl_gpu_schedules *s)
+{
+    KL_TRY(tell_facts(s));
+    if (!s->offers) return ncclSuccess;
+    KL_TRY(kl_gpu_offers_await(s->offers, s->turn, s->nworkers));
+    for (int w = 0; w < s->nworkers; w++) {
+        s->worker[w].room = (int)kl_gpu_offers_fact(s->offers, s->turn, w);
+        s->launches_block |= !s->worker[w].room;
+    }
+    return ncclSuccess;
 }
 
 ncclResult_t kl_gpu_schedules_create(const struct kl_gpu_team *team, const struct kl_gpu_setup *setup,
-                                     struct kl_gpu_schedules **out)
+                                     struct kl_gpu_offers *offers, struct kl_gpu_schedules **out)
 {
-    *out = NULL;
-    if (!can_be_used(team)) return ncclSuccess;
     free_ended();
+    *out = NULL;
     struct kl_gpu_schedules *s = calloc(1, sizeof *s);
     if (!s) return KL_NOMEM("the schedules of GPUs");
     s->nranks = team->nranks;
@@ -222,12 +285,15 @@ ncclResult_t kl_gpu_schedules_create(const struct kl_gpu_team *team, const struc
     s->graph = setup->graph;
     s->chunk_bytes = setup->chunk_bytes;
     s->threads = (unsigned)setup->config->cuda_threads;
-    s->launches_block = launches_block();
+    s->offers = offers;
     ncclResult_t rc = fill(s, team);
-    if (rc)
+    if (!rc) rc = exchange_facts(s);
+    if (rc) {
+        kl_gpu_offers_break(offers);
         free_all(s);
-    else
+    } else {
         *out = s;
+    }
     return rc;
 }
 
@@ -334,6 +400,7 @@ static ncclResult_t make_on_all(const struct making *m)
 {
     for (int w = 0; w < m->schedules->nworkers; w++) {
         const struct kl_cuda_context *c = m->schedules->worker[w].context;
+        if (!c) continue;
         KL_TRY(kl_cuda_enter(c));
         ncclResult_t rc = make_worker(m, w);
         kl_cuda_leave(c);
@@ -342,16 +409,16 @@ static ncclResult_t make_on_all(const struct making *m)
     return ncclSuccess;
 }
 
-static ncclResult_t make(struct kl_gpu_schedules *s, struct kl_gpu_programs *programs)
+static ncclResult_t make(struct kl_gpu_schedules *s, const struct kl_gpu_wires *wires, struct kl_gpu_programs *programs)
 {
     struct making m = {.schedules = s,
+                       .wires = wires,
                        .schedule = kl_algorithms[programs->algorithm]->schedule[programs->func],
                        .programs = programs,
                        .order = calloc((size_t)s->nranks, sizeof(int))};
 
     if (!m.order) return KL_NOMEM("the schedules of GPUs");
-    ncclResult_t rc = kl_gpu_wires_get(s, programs->algorithm, programs->lines, programs->nchannels, &m.wires);
-    if (!rc) rc = make_on_all(&m);
+    ncclResult_t rc = make_on_all(&m);
     free(m.order);
     return rc;
 }
@@ -362,23 +429,14 @@ static bool serve(const struct kl_gpu_programs *p, const struct kl_gpu_programs 
            p->lines == wanted->lines && p->nchannels >= wanted->nchannels;
 }
 
-ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *s, const struct kl_task *t,
-                                  const struct kl_gpu_programs **out)
+static ncclResult_t add_programs(struct kl_gpu_schedules *s, const struct kl_gpu_wires *wires,
+                                 const struct kl_gpu_programs *wanted, const struct kl_gpu_programs **out)
 {
-    const struct kl_gpu_programs wanted = {.algorithm = t->choice.algorithm,
-                                           .func = t->func,
-                                           .root = kl_func_info[t->func].rooted ? t->peer : -1,
-                                           .nchannels = t->choice.partition.nchannels,
-                                           .lines = t->choice.proto != KL_PROTO_SIMPLE};
-    struct kl_gpu_programs *p = s->programs;
+    struct kl_gpu_programs *p = malloc(sizeof *p);
 
-    while (p && !serve(p, &wanted)) p = p->next;
-    *out = p;
-    if (p) return ncclSuccess;
-    p = malloc(sizeof *p);
     if (!p) return KL_NOMEM("the schedules of GPUs");
-    *p = wanted;
-    ncclResult_t rc = make(s, p);
+    *p = *wanted;
+    ncclResult_t rc = make(s, wires, p);
     if (rc) {
         free(p);
         return rc;
@@ -390,13 +448,32 @@ ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *s, const struct kl_ta
     return ncclSuccess;
 }
 
+ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *s, const struct kl_task *t,
+                                  const struct kl_gpu_programs **out)
+{
+    const struct kl_gpu_programs wanted = {.algorithm = t->choice.algorithm,
+                                           .func = t->func,
+                                           .root = kl_func_info[t->func].rooted ? t->peer : -1,
+                                           .nchannels = t->choice.partition.nchannels,
+                                           .lines = t->choice.proto != KL_PROTO_SIMPLE};
+    const struct kl_gpu_wires *wires;
+    struct kl_gpu_programs *p = s->programs;
+
+    while (p && !serve(p, &wanted)) p = p->next;
+    *out = p;
+    if (p) return ncclSuccess;
+    KL_TRY(kl_gpu_wires_get(s, wanted.algorithm, wanted.lines, wanted.nchannels, &wires));
+    return wires ? add_programs(s, wires, &wanted, out) : ncclSuccess;
+}
+
 ncclResult_t kl_gpu_schedules_await_memory(struct kl_gpu_schedules *s, int worker, kl_cu_stream stream)
 {
     const struct kl_cuda_context *c = s->worker[worker].context;
 
     if (s->seen[worker] == s->made) return ncclSuccess;
-    for (int w = 0; w < s->nworkers; w++)
-        KL_CUDA_TRY(c->driver, cuStreamWaitEvent(stream, s->worker[w].made, 0), "device %d", c->device);
+    for (int w = 0; w < s->nworkers; w++) /* other processes' memory was filled before it was known here */
+        if (s->worker[w].context)
+            KL_CUDA_TRY(c->driver, cuStreamWaitEvent(stream, s->worker[w].made, 0), "device %d", c->device);
     s->seen[worker] = s->made;
     return ncclSuccess;
 }

@@ -11,17 +11,20 @@
 
 #include "coll/gpu/schedule_state.h"
 
-/** NULL, with success, where the team's mover is another one, or schedules cannot be used. */
+/** Are they wanted, and legal, in a team whose GPUs have P2P? The same answer in all processes. */
+bool kl_gpu_schedules_are_wanted(const struct kl_gpu_team *team);
+
+/** `offers`: NULL if there is one process. Blocking: until all processes have come here (kl_gpu_offers_await). */
 ncclResult_t kl_gpu_schedules_create(const struct kl_gpu_team *team, const struct kl_gpu_setup *setup,
-                                     struct kl_gpu_schedules **schedules);
+                                     struct kl_gpu_offers *offers, struct kl_gpu_schedules **schedules);
 
 /** Kernels end. */
 void kl_gpu_schedules_stop(struct kl_gpu_schedules *schedules);
 
-/** NULL is fine. `failed`: kernels may still run. */
+/** NULL is fine. `failed`: kernels may still run. Else waits, with a limit, for other processes' kernels to say their last. */
 void kl_gpu_schedules_free(struct kl_gpu_schedules *schedules, bool failed);
 
-/** The programs of a task with a plan that has rows. */
+/** The programs of a task with a plan that has rows; NULL: other processes have not made memory for it, so call again. */
 ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *schedules, const struct kl_task *task,
                                   const struct kl_gpu_programs **programs);
 

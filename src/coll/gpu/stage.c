@@ -2,7 +2,7 @@
 #include "coll/gpu/stage.h"
 
 #include "base/log.h"
-#include "coll/gpu/flags.h"
+#include "coll/gpu/schedule_fit.h"
 #include "coll/gpu/relay.h"
 
 #include <inttypes.h>
@@ -123,7 +123,7 @@ static ncclResult_t reserve(struct kl_gpu_team *team, struct kl_gpu_call *call, 
     uint64_t at = 0;
 
     for (size_t i = from; i < to; i++) {
-        if (kl_gpu_lines_fit(team, call->op[i].task, call->capture != 0)) continue; /* no other GPU uses its buffers */
+        if (kl_gpu_uses_own_buffers(team, call->op[i].task, call->capture != 0)) continue;
         const size_t end = place_buffers(team, &call->op[i], call->rank, messages ? wanted.bytes : 0);
         if (end > wanted.bytes) wanted.bytes = end;
     }

@@ -330,7 +330,8 @@ static ncclResult_t run_elsewhere(struct kl_gpu_team *team, struct kl_gpu_share 
 
 static void log_way(const struct kl_gpu_share *s, const struct kl_gpu_mover *mover)
 {
-    const char *at = mover->meets        ? "in lines"
+    const char *at = mover->move_all     ? "hop by hop"
+                     : mover->meets      ? "in lines"
                      : s->team->meets    ? "between meetings at flags"
                      : s->team->far      ? "behind words in memory"
                      : is_alone(s->team) ? "alone"
@@ -361,14 +362,17 @@ static ncclResult_t on_worker(struct kl_gpu_team *team, struct kl_gpu_worker *w,
 }
 
 /* Kernels that wait for each other: none of their streams waits for one of them. */
-static ncclResult_t run_together(struct kl_gpu_team *team, const struct kl_gpu_share *s,
-                                 const struct kl_gpu_mover *mover)
+static ncclResult_t run_together(struct kl_gpu_team *team, struct kl_gpu_share s, const struct kl_gpu_mover *mover)
 {
-    for (int i = 0; i < team->nworkers; i++) KL_TRY(on_worker(team, &team->worker[i], s->op, kl_gpu_wait_for_all));
-    KL_TRY(mover->move_all(s));
+    log_way(&s, mover);
+    team->works = 0;
+    for (int i = 0; i < team->nworkers; i++)
+        if (team->worker[i].context) KL_TRY(on_worker(team, &team->worker[i], s.op, kl_gpu_wait_for_all));
+    KL_TRY(mover->move_all(&s));
     for (int i = 0; i < team->nworkers; i++) {
+        if (!team->worker[i].context) continue;
         team->works |= (uint64_t)1 << i;
-        KL_TRY(on_worker(team, &team->worker[i], s->op, kl_gpu_record_end));
+        KL_TRY(on_worker(team, &team->worker[i], s.op, kl_gpu_record_end));
     }
     return ncclSuccess;
 }
@@ -380,7 +384,6 @@ static ncclResult_t run(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
 
     log_way(&s, mover);
     team->works = 0;
-    if (mover->move_all) return run_together(team, &s, mover);
     if (team->meets) KL_TRY(run_elsewhere(team, s, NULL, wait_for_own)); /* as above */
     KL_TRY(is_in_slices(&s) ? run_slices(team, s) : run_parts(team, s));
     return team->meets ? run_elsewhere(team, s, NULL, move_between_meetings) : ncclSuccess;
@@ -409,13 +412,21 @@ static ncclResult_t end_far(struct kl_gpu_team *team, struct kl_gpu_op *const *o
     return on_leader(team, op, await_processes);
 }
 
+static void log_refusal(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
+{
+    const struct kl_gpu_share s = share_of(team, op, team->nranks);
+
+    kl_gpu_schedule_log_refusal(&s);
+}
+
 static ncclResult_t run_here(struct kl_gpu_team *team, struct kl_gpu_op **op)
 {
     struct kl_gpu_op *moved[KL_JOB_RANKS]; /* on the stages */
     const struct kl_gpu_mover *mover = mover_that_meets(team, op);
 
+    if (mover) return (mover->move_all ? run_together : run_alone)(team, share_of(team, op, team->nranks), mover);
+    log_refusal(team, op);
     if (team->relay) return kl_gpu_relay_collective(team, op);
-    if (mover) return run_alone(team, share_of(team, op, team->nranks), mover);
     if (!team->far) return run(team, op);
     memcpy(moved, op, (size_t)team->nranks * sizeof(void *));
     kl_gpu_stage_use(team, moved);
@@ -453,11 +464,27 @@ static ncclResult_t run_captured(struct kl_gpu_team *team, struct kl_gpu_op **op
     return rc;
 }
 
-ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
+/* All processes make the same of it: it is the same call on all ranks. */
+static ncclResult_t look_and_check(struct kl_gpu_team *team, struct kl_gpu_op **op)
 {
     if (team->far) KL_TRY(kl_gpu_far_look(team, NULL, op));
     KL_TRY(compare(team, op));
-    KL_TRY(check_capture(team, op, team->nranks));
+    return check_capture(team, op, team->nranks);
+}
+
+ncclResult_t kl_gpu_prepare_collective(struct kl_gpu_team *team, struct kl_gpu_op **op, bool *there)
+{
+    *there = true;
+    if (!team->schedules) return ncclSuccess;
+    KL_TRY(look_and_check(team, op));
+    const struct kl_gpu_share s = share_of(team, op, team->nranks);
+    const struct kl_gpu_mover *mover = kl_gpu_mover_of(team->mover, &s);
+    return mover->prepare ? mover->prepare(&s, there) : ncclSuccess;
+}
+
+ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op)
+{
+    KL_TRY(look_and_check(team, op));
     team->meets = !team->relay && kl_gpu_meets(team, team->capture != 0);
     KL_TRY(team->capture ? run_captured(team, op) : run_everywhere(team, op));
     if (team->far) kl_gpu_far_next(team);

@@ -9,6 +9,9 @@
 
 #include "coll/gpu/team.h"
 
+/** Get memory ready for the next collective, which all ranks have come to: entries of `op` as below. Not `*there`: call again. */
+ncclResult_t kl_gpu_prepare_collective(struct kl_gpu_team *team, struct kl_gpu_op **op, bool *there);
+
 /** A collective of all ranks, by rank; entries of ranks of other processes are filled in. */
 ncclResult_t kl_gpu_submit_collective(struct kl_gpu_team *team, struct kl_gpu_op **op);
 

@@ -6,6 +6,7 @@
 #include "coll/gpu/flags.h"
 #include "coll/gpu/graphs.h"
 #include "coll/gpu/names.h"
+#include "coll/gpu/offers.h"
 #include "coll/gpu/peers.h"
 #include "coll/gpu/relay.h"
 #include "coll/gpu/schedules.h"
@@ -182,14 +183,24 @@ static ncclResult_t enable_peers(const struct kl_gpu_team *team)
     return ncclSuccess;
 }
 
+/* Boards of processes whose kernels wait for each other. */
+struct boards {
+    struct kl_gpu_offers flags, schedules;
+};
+
 /* In kernels, where that is wanted. */
 static ncclResult_t let_meet(struct kl_gpu_team *team, const struct kl_gpu_setup *setup)
 {
+    const bool flags = kl_gpu_flags_are_wanted(team, setup->nprocesses, setup->config);
+    const bool schedules = kl_gpu_schedules_are_wanted(team);
+    struct boards *boards = NULL;
     void *memory = NULL;
 
-    if (!kl_gpu_flags_are_wanted(team, setup->nprocesses, setup->config)) return ncclSuccess;
-    if (setup->common) KL_TRY(setup->share(setup->ctx, kl_gpu_flags_bytes(), &memory));
-    return kl_gpu_flags_create(team, setup->nprocesses, memory, setup->config);
+    if (setup->common && (flags || schedules)) KL_TRY(setup->share(setup->ctx, sizeof *boards, &memory));
+    boards = memory;
+    if (flags) KL_TRY(kl_gpu_flags_create(team, setup->nprocesses, boards ? &boards->flags : NULL, setup->config));
+    return schedules ? kl_gpu_schedules_create(team, setup, boards ? &boards->schedules : NULL, &team->schedules)
+                     : ncclSuccess;
 }
 
 /* GPUs whose P2P does not work, or is not wanted, use host memory. */
@@ -198,6 +209,7 @@ static ncclResult_t join_gpus(struct kl_gpu_team *team, const struct kl_gpu_setu
     bool work = false;
     void *memory = NULL;
 
+    if (team->nworkers == 1 && !team->far) return let_meet(team, setup);
     if (team->nworkers == 1) return ncclSuccess;
     if (!setup->no_p2p) {
         KL_TRY(enable_peers(team));
@@ -243,7 +255,6 @@ ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, co
     ncclResult_t rc = fill(team, place);
     if (!rc) rc = join_processes(team, place, setup);
     if (!rc) rc = join_gpus(team, setup);
-    if (!rc) rc = kl_gpu_schedules_create(team, setup, &team->schedules);
     note_use(team);
     if (!rc) {
         *out = team;
