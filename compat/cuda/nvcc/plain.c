@@ -532,7 +532,7 @@ static bool is_plain_call(struct functions *f, const struct tokens *k, uint32_t 
     if (token_is(k, before, ">")) {
         angle = angle_begin(k, before);
         if (angle == NO_TOKEN || !angle) return true;
-        if (!token_is_name(k, angle - 1)) return true;
+        if (arguments_end(k, angle, k->count) != before) return true; /* a < b && c > (d) */
         return token_among(k, angle - 1, casts) || is_plain_name(f, k, angle - 1);
     }
     return !token_is(k, before, "]");
