@@ -32,7 +32,9 @@ static uint32_t function_of(const struct tokens *t, uint32_t i)
 
         if (!token_is(t, brace, "{") || !brace) continue;
         while (token_among(t, last, " const noexcept override final mutable ")) last--;
-        if (token_is(t, last, ")") && t->at[last].partner != NO_TOKEN) found = t->at[last].partner;
+        if (token_is(t, last, ")") && t->at[last].partner != NO_TOKEN &&
+            !token_is(t, t->at[last].partner - 1, "__attribute__")) /* of a namespace */
+            found = t->at[last].partner;
     }
     return found;
 }
@@ -55,7 +57,7 @@ uint32_t arguments_end(const struct tokens *t, uint32_t i, uint32_t end)
     uint32_t close = token_is(t, i, "<") && i && token_is_name(t, i - 1) ? angle_end(t, i) : NO_TOKEN, next = close + 1;
 
     if (close == NO_TOKEN || close >= end) return NO_TOKEN;
-    if (next < end && token_is(t, next, ">") && token_touches(t, close)) return NO_TOKEN; /* a >> b */
+    if (next < end && token_is(t, next, ">") && token_touches(t, close)) return NO_TOKEN;                /* a >> b */
     if (next < end && t->at[next].kind != TOKEN_NAME && t->at[next].kind != TOKEN_SIGN) return NO_TOKEN; /* a > 1 */
     if (token_among(t, next, " ! ~ ") || is_variable_before(t, i)) return NO_TOKEN;
     return close;

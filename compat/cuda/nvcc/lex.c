@@ -174,7 +174,10 @@ static void take_sign(struct lexer *l)
     size_t start = l->at, n = 1;
 
     for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
-        size_t bytes = strlen(longer[i]);
+        size_t bytes;
+
+        if (*longer[i] != l->text[l->at]) continue;
+        bytes = strlen(longer[i]);
         if (bytes <= l->bytes - l->at && !memcmp(longer[i], l->text + l->at, bytes)) {
             n = bytes;
             break;
