@@ -252,6 +252,15 @@ static const struct {
      "max(n, 4); i++) __syncthreads(); }",
      "condition"},
     {"const int N = 4; __global__ void k(int *p) { for (int i = 0; i < N; i++) __syncthreads(); }", NULL},
+    {"enum { N = 4, M }; __global__ void k(int *p) { for (int i = N; i < M; i++) __syncthreads(); }", NULL},
+    {"enum E { N = 4, M = 1 << N }; namespace a { typedef enum { L } F; } __global__ void k(int *p) { if (L < M) "
+     "__syncthreads(); }",
+     NULL},
+    {"__global__ void k(int *p) { enum { N = 4, M }; enum E { L = N }; for (int i = N; i < M; i++) __syncthreads(); if "
+     "(L) __syncthreads(); }",
+     NULL},
+    {"enum class E { N = 4 }; __global__ void k(int *p) { if (N) __syncthreads(); }", "condition"},
+    {"struct S { enum { N = 4 }; }; __global__ void k(int *p) { if (N) __syncthreads(); }", "condition"},
     {"namespace a { const int N = 4; } __device__ int N; __global__ void k(int *p) { int i = N; __syncthreads(); N++; "
      "__syncthreads(); p[0] = i; }",
      NULL},
