@@ -183,6 +183,20 @@ static bool is_handle(struct body *b, uint32_t from, uint32_t end)
     return true;
 }
 
+/* `enum { N = 4 };`, of numbers */
+static bool is_enumeration(struct body *b, uint32_t from, uint32_t end)
+{
+    const struct tokens *k = b->k;
+    uint32_t open = token_is_name(k, from + 1) ? from + 2 : from + 1, at = open + 1;
+    struct piece p;
+
+    if (!token_is(k, from, "enum") || !token_is(k, open, "{") || k->at[open].partner + 2 != end) return false;
+    while (next_piece(k, &at, end - 2, &p))
+        if (token_is_name(k, p.from)) add_word(k, &b->constants, p.from);
+    if (open == from + 2) add_word(k, &b->types, from + 1);
+    return true;
+}
+
 static void note_shared(struct body *b, uint32_t from, uint32_t end)
 {
     const struct tokens *k = b->k;
@@ -250,6 +264,10 @@ static bool read_leaf(struct body *b, struct leaf l, uint32_t scope_end)
     uint32_t wrong;
 
     l.frame = true;
+    if (is_enumeration(b, l.from, l.to)) {
+        l.kind = LEAF_FRAME;
+        return add_leaf(b, l);
+    }
     if (is_handle(b, l.from, l.to) || token_is(k, l.from, ";")) {
         l.kind = token_is(k, l.from, ";") ? LEAF_FRAME : LEAF_HANDLE;
         return add_leaf(b, l);
@@ -301,9 +319,7 @@ static bool is_integer_local(const struct body *b, const struct local *v)
     return p.from < p.to && (v->parameter || v->declarator.from == v->name) && !v->dimensions;
 }
 
-/* How often the thread's x is a term of a sum in which nothing else is a thread's own, 2 for anything else. The sum is of integers.
- * *natural becomes false if one of them may be negative. */
-static unsigned find_stride_start(const struct body *b, struct piece p, unsigned depth, bool *natural)
+unsigned body_count_x(const struct body *b, struct piece p, unsigned depth, bool *natural)
 {
     const struct tokens *k = b->k;
     unsigned found = 0;
@@ -335,8 +351,7 @@ static unsigned find_stride_start(const struct body *b, struct piece p, unsigned
                 i += 2;
             } else if (l != NO_LOCAL && is_integer_local(b, &b->locals[l])) {
                 *natural &= !b->locals[l].parameter;
-                unsigned inner =
-                    b->locals[l].parameter ? 0 : find_stride_start(b, b->locals[l].initial, depth + 1, natural);
+                unsigned inner = b->locals[l].parameter ? 0 : body_count_x(b, b->locals[l].initial, depth + 1, natural);
 
                 if (inner == 1 && at == i && at + 1 == end)
                     found++;
@@ -403,7 +418,7 @@ static bool is_stride(const struct body *b, uint32_t i, uint32_t end, struct str
                               .initial = s->initial,
                               .leaf = NO_LOCAL,
                               .place = PLACE_STRIDE};
-    return find_stride_start(b, s->initial, 0, &s->natural) == 1;
+    return body_count_x(b, s->initial, 0, &s->natural) == 1;
 }
 
 static bool add_header(struct body *b, uint32_t from, uint32_t to);

@@ -155,6 +155,13 @@ bool body_refuse(struct body *b, uint32_t token, const char *why);
 enum reach { OF_BLOCK, OF_WARP };
 bool body_uniform(const struct body *b, uint32_t from, uint32_t to, bool assigns, enum reach reach);
 
+/** Leaves that one loop over warps contains; and those that one over threads, or over lanes, does. */
+void body_find_segments(struct body *b);
+void body_find_regions(struct body *b);
+
+/** May the variable hold an address? */
+bool body_may_point(const struct body *b, const struct local *v);
+
 /** The segment of the token, NO_GROUP: none. */
 size_t body_segment(const struct body *b, uint32_t token);
 
@@ -167,6 +174,10 @@ bool token_is_32(const struct tokens *k, uint32_t i);
 
 /** Words around a lane, or a number made of it, that leave it whole: before a sum, and behind bits of it (token_among). */
 extern const char before_lane[], behind_lane[];
+
+/** How often the thread's x is a term of a sum in which nothing else is a thread's own, 2 for anything else. The sum is of integers.
+ * *natural becomes false if one of them may be negative. Call it with depth 0. */
+unsigned body_count_x(const struct body *b, struct piece p, unsigned depth, bool *natural);
 
 /** The parts of an exchange, `auto x = operation(mask, values ...)`. */
 struct exchange {

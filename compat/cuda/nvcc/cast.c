@@ -74,7 +74,7 @@ static const char *cast_to(const struct translation *t, uint32_t from, uint32_t 
 /* Template arguments behind a name, of names and numbers only: anything else may be two comparisons. */
 static uint32_t skip_arguments(const struct tokens *k, uint32_t i)
 {
-    uint32_t end = token_is(k, i, "<") ? angle_end(k, i) : NO_TOKEN;
+    uint32_t end = arguments_end(k, i, k->count);
 
     if (end == NO_TOKEN || !token_is(k, end + 1, "(")) return i;
     for (uint32_t n = i; n <= end; n++)

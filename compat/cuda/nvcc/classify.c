@@ -566,71 +566,7 @@ static void place_declarations(struct body *b)
     }
 }
 
-/* ---- segments ---- */
-
-size_t body_segment(const struct body *b, uint32_t token)
-{
-    for (size_t s = 0; s < b->segment_count; s++)
-        if (b->segments[s].from <= token && token < b->segments[s].to) return s;
-    return NO_GROUP;
-}
-
-/* May the leaf, which is in no group, be executed by one warp after the other, as the groups beside it? */
-static bool joins(const struct leaf *l)
-{
-    return !l->frame && !l->mixed && l->kind != LEAF_BARRIER && l->kind != LEAF_FRAME && l->kind != LEAF_HANDLE &&
-           l->kind != LEAF_CHOICE;
-}
-
-static void add_segment(struct body *b, struct segment s, bool groups)
-{
-    if (!groups) return;
-    b->segments = must_grow(b->segments, (b->segment_count + 1) * sizeof *b->segments);
-    b->segments[b->segment_count++] = s;
-}
-
-static void find_segments(struct body *b)
-{
-    struct segment run = {0, 0};
-    uint32_t sequence = UINT32_MAX;
-    bool groups = false;
-
-    for (size_t i = 0; i < b->leaf_count; i++) {
-        const struct leaf *l = &b->leaves[i];
-        const struct group *g = l->group == NO_GROUP ? NULL : &b->groups[l->group];
-        struct segment next = g ? (struct segment){g->from, g->to} : (struct segment){l->from, l->to};
-        uint32_t of = g ? g->sequence : l->sequence;
-
-        if (i && g && b->leaves[i - 1].group == l->group) continue;
-        if (of != sequence || next.from != run.to || !(g || joins(l))) {
-            add_segment(b, run, groups);
-            run = (struct segment){next.from, next.from};
-            groups = false;
-        }
-        if (g || joins(l)) run.to = next.to;
-        sequence = of;
-        groups |= g != NULL;
-    }
-    add_segment(b, run, groups);
-}
-
-static void find_regions(struct body *b)
-{
-    for (size_t i = 0; i < b->leaf_count; i++) {
-        const struct leaf *l = &b->leaves[i], *before = i ? l - 1 : NULL;
-
-        if (l->frame) continue;
-        size_t segment = body_segment(b, l->from);
-        if (!before || before->frame || before->sequence != l->sequence || before->to != l->from || l->mixed ||
-            b->regions[b->region_count - 1].segment != segment) {
-            b->regions = must_grow(b->regions, (b->region_count + 1) * sizeof *b->regions);
-            b->regions[b->region_count++] = (struct region){.first = i, .segment = segment};
-        }
-        b->regions[b->region_count - 1].last = i;
-        for (uint32_t t = l->from; t < l->to; t++)
-            if (token_is(b->k, t, "return")) b->regions[b->region_count - 1].returns = true;
-    }
-}
+/* ---- places of variables ---- */
 
 static void find_computable(struct body *b)
 {
@@ -686,13 +622,6 @@ static bool is_renewed(const struct body *b, size_t l)
     return true;
 }
 
-static bool may_point(const struct body *b, const struct local *v)
-{
-    for (uint32_t i = v->type.from; i < v->type.to; i++)
-        if (!is_type_word(b->k, i) && !token_among(b->k, i, " const ")) return true;
-    return token_is(b->k, v->declarator.from, "*");
-}
-
 static bool place_locals(struct body *b)
 {
     bool pointers = false;
@@ -716,7 +645,7 @@ static bool place_locals(struct body *b)
             return body_refuse(b, v->name,
                                v->escapes ? "a variable that is needed behind a barrier, and whose address may be taken"
                                           : "a variable that is needed behind a barrier, and has no type of its own");
-        pointers |= may_point(b, v);
+        pointers |= body_may_point(b, v);
     }
     for (size_t l = 0; l < b->local_count && pointers; l++)
         if (b->locals[l].escapes && b->locals[l].place != PLACE_FRAME)
@@ -801,8 +730,8 @@ bool body_classify(struct body *b)
     if (!check_frame(b)) return false;
     find_frame(b);
     place_declarations(b);
-    find_segments(b);
-    find_regions(b);
+    body_find_segments(b);
+    body_find_regions(b);
     find_computable(b);
     return check_strides(b) && place_locals(b) && check_results(b) && check_warps(b);
 }

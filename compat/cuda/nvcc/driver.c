@@ -303,7 +303,8 @@ static int compile_translated(struct driver *d, const char *source, const char *
     words_add(&c, "-o");
     words_add(&c, object);
     if (d->loops) {
-        words_add(&c, "-fopenmp-simd"); /* of its pragmas the loops over threads have one */
+        words_add(&c, "-fopenmp-simd");      /* of its pragmas the loops over threads have one */
+        words_add(&c, "-fno-trapping-math"); /* `if (lane >= d) v += o` is a vector operation then */
         if (d->methods) words_add(&c, "-fno-access-control");
         if (isatty(STDERR_FILENO)) words_add(&c, "-fdiagnostics-color=always");
     }

@@ -73,27 +73,12 @@ void expand_rename(struct frame *fr, uint32_t name, char *by)
     fr->renames[fr->count++] = (struct rename){name, by};
 }
 
-/* Is the name at `i` declared in front of it by words of a type, as `int i`, `float *p`? */
-static bool is_declaration(const struct tokens *k, uint32_t i)
-{
-    uint32_t before = i - 1;
-
-    if (!token_is_name(k, i) || !i || !token_among(k, i + 1, " = ; , [ ( { : ) ")) return false;
-    while (before && token_among(k, before, " * & && const __restrict__ __restrict ")) before--;
-    if (before + 1 < i && token_is_name(k, before) && before && !token_among(k, before - 1, " ; { } ( , const < > ") &&
-        !token_is_name(k, before - 1))
-        return false; /* a product */
-    return (token_is_name(k, before) &&
-            !token_among(k, before, " return else case goto new delete sizeof do typename ")) ||
-           token_is(k, before, ">");
-}
-
 /* May the function at `at` declare the word of token `i` anywhere, also as a parameter? */
 bool expand_may_declare(const struct tokens *k, const struct function *at, uint32_t i)
 {
     for (uint32_t n = at->statement; n < k->at[at->body].partner; n++) {
         if (!token_same(k, n, i) || token_among(k, n - 1, " . -> :: ")) continue;
-        if (is_declaration(k, n) || (token_is(k, n - 1, ",") && token_among(k, n + 1, " = ; , [ { "))) return true;
+        if (is_declared_by_type(k, n) || (token_is(k, n - 1, ",") && token_among(k, n + 1, " = ; , [ { "))) return true;
         if (n < at->open && token_among(k, n - 1, " typename class ")) return true;
     }
     return false;
@@ -109,7 +94,7 @@ bool expand_check_names(struct expander *x, const struct frame *fr)
         bool own = false;
 
         if (!token_is_name(k, i) || token_among(k, i - 1, " . -> :: ") || expand_renamed(x, fr, i)) continue;
-        for (uint32_t n = f->open; n <= i && !own; n++) own = token_same(k, n, i) && is_declaration(k, n);
+        for (uint32_t n = f->open; n <= i && !own; n++) own = token_same(k, n, i) && is_declared_by_type(k, n);
         for (const struct frame *other = fr->caller; other && !own; other = other->caller)
             if (expand_may_declare(k, other->f, i))
                 return expand_refuse(x, i, "a function with a name that means something else in the kernel");

@@ -34,7 +34,7 @@ static void add(struct lexer *l, size_t start, enum token_kind kind)
         l->room = l->room ? 2 * l->room : 1024;
         l->out->at = must_grow(l->out->at, l->room * sizeof *l->out->at);
     }
-    l->out->at[l->out->count++] = (struct token){(uint32_t)start, (uint32_t)l->at, NO_TOKEN, (uint8_t)kind};
+    l->out->at[l->out->count++] = (struct token){(uint32_t)start, (uint32_t)l->at, NO_TOKEN, NO_TOKEN, (uint8_t)kind};
 }
 
 /* ---- text between tokens ---- */
@@ -174,7 +174,10 @@ static void take_sign(struct lexer *l)
     size_t start = l->at, n = 1;
 
     for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) {
-        size_t bytes = strlen(longer[i]);
+        size_t bytes;
+
+        if (*longer[i] != l->text[l->at]) continue;
+        bytes = strlen(longer[i]);
         if (bytes <= l->bytes - l->at && !memcmp(longer[i], l->text + l->at, bytes)) {
             n = bytes;
             break;
@@ -212,6 +215,7 @@ static void pair_brackets(struct tokens *t)
     for (uint32_t i = 0; i < t->count; i++) {
         char c = t->text[t->at[i].start];
 
+        if (depth) t->at[i].around = open[depth - 1];
         if (t->at[i].kind != TOKEN_SIGN) continue;
         if (closing_of(c)) {
             open[depth++] = i;
@@ -285,19 +289,40 @@ bool token_touches(const struct tokens *t, uint32_t i)
     return i + 1 < t->count && t->at[i].end == t->at[i + 1].start;
 }
 
+/* `<<` or `>>` at `i`: no template argument begins with `<`. */
+static bool is_pair(const struct tokens *t, uint32_t i, const char *sign)
+{
+    return token_is(t, i, sign) && token_touches(t, i) && token_is(t, i + 1, sign);
+}
+
+/* The header of a template may give values to its parameters; arguments assign nothing. */
+static bool is_header(const struct tokens *t, uint32_t i)
+{
+    return i && (!token_is_name(t, i - 1) || token_is(t, i - 1, "template"));
+}
+
+static bool assigns(const struct tokens *t, uint32_t i)
+{
+    return token_among(t, i, " = += -= *= /= %= &= |= ^= ");
+}
+
 uint32_t angle_end(const struct tokens *t, uint32_t i)
 {
+    const bool header = is_header(t, i);
     uint32_t depth = 0;
 
+    if (is_pair(t, i, "<")) return NO_TOKEN;
     for (; i < t->count; i++) {
-        if (token_is(t, i, "<")) {
+        if (is_pair(t, i, "<")) {
+            i++;
+        } else if (token_is(t, i, "<")) {
             depth++;
         } else if (token_is(t, i, ">")) {
             if (--depth == 0) return i;
         } else if (token_among(t, i, " ( [ { ")) {
             if (t->at[i].partner == NO_TOKEN) return NO_TOKEN;
             i = t->at[i].partner;
-        } else if (token_among(t, i, " ; ) ] } ")) {
+        } else if (token_among(t, i, " ; ) ] } ") || (!header && assigns(t, i))) {
             return NO_TOKEN;
         }
     }
@@ -307,17 +332,22 @@ uint32_t angle_end(const struct tokens *t, uint32_t i)
 uint32_t angle_begin(const struct tokens *t, uint32_t i)
 {
     uint32_t depth = 0;
+    bool assigned = false;
 
     for (; i != NO_TOKEN; i--) {
         if (token_is(t, i, ">")) {
             depth++;
+        } else if (i && is_pair(t, i - 1, "<") && !(i > 1 && is_pair(t, i - 2, "<")) && !is_pair(t, i, "<")) {
+            i--; /* a shift; a launch has three */
         } else if (token_is(t, i, "<")) {
-            if (--depth == 0) return i;
+            if (--depth == 0) return assigned && !is_header(t, i) ? NO_TOKEN : i;
         } else if (token_among(t, i, " ) ] } ")) {
             if (t->at[i].partner == NO_TOKEN) return NO_TOKEN;
             i = t->at[i].partner;
         } else if (token_among(t, i, " ; ( [ { ")) {
             return NO_TOKEN;
+        } else {
+            assigned |= assigns(t, i);
         }
     }
     return NO_TOKEN;

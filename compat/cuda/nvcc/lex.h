@@ -20,6 +20,7 @@ enum token_kind { TOKEN_NAME, TOKEN_NUMBER, TOKEN_STRING, TOKEN_CHARACTER, TOKEN
 struct token {
     uint32_t start, end; /* bytes in the text */
     uint32_t partner;    /* of a bracket ( ) [ ] { }, else NO_TOKEN */
+    uint32_t around;     /* the bracket around it that is open; NO_TOKEN: none */
     uint8_t kind;
 };
 
@@ -47,10 +48,10 @@ bool token_same(const struct tokens *t, uint32_t a, uint32_t b);
 /** Do tokens i and i + 1 touch? */
 bool token_touches(const struct tokens *t, uint32_t i);
 
-/** The `>` that closes the `<` at `i`, with brackets and further angles between them in pairs; NO_TOKEN: it is a comparison. */
+/** The `>` that closes the `<` at `i`, with brackets and further angles between them in pairs; NO_TOKEN: it is a comparison or a shift. */
 uint32_t angle_end(const struct tokens *t, uint32_t i);
 
-/** The `<` that is closed by the `>` at `i`. */
+/** The `<` that is closed by the `>` at `i`; NO_TOKEN: it is a comparison. */
 uint32_t angle_begin(const struct tokens *t, uint32_t i);
 
 #endif

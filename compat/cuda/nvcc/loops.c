@@ -120,6 +120,7 @@ static void translate_frame(struct loops *w)
     for (size_t r = 0; r < b->region_count; r++)
         if (!loops_is_idle(b, &b->regions[r]) || b->leaves[b->regions[r].first].mixed) around[r] = loops_region(w, r);
     for (size_t s = 0; s < b->stride_count; s++) loops_counter(w, s, &counters[s]);
+    loops_put_rows(w);
     for (size_t r = 0; r < b->region_count; r++) {
         struct piece all = loops_tokens_of(b, &b->regions[r]);
 

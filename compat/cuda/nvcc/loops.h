@@ -50,6 +50,15 @@ void loops_array(struct loops *w, const struct local *v, struct text *out);
 void loops_kept(struct loops *w, const struct local *v, struct text *out);
 void loops_put_back(const struct loops *w, const struct local *v, struct text *out);
 
+/** Is the variable a sum of the thread's x and numbers that are the same for all? Then a region adds it up once for its first thread
+ * (loops_rows, before its loop), and the counter of the loop to that; also in the source itself (loops_put_rows, when all texts are made). */
+bool loops_is_row(const struct body *b, const struct local *v);
+void loops_rows(struct loops *w, struct piece all, const struct region *r, struct text *out);
+void loops_put_rows(struct loops *w);
+
+/** The declaration of a computed variable; `in_row`: in the loop behind loops_rows. */
+void loops_computed(struct loops *w, size_t l, bool in_row, struct text *out);
+
 /** Which computed variables the tokens need that were declared elsewhere; to be freed. */
 bool *loops_needed(const struct body *b, struct piece all, const struct region *r, size_t segment);
 

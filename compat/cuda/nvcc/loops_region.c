@@ -70,30 +70,35 @@ static bool has_atomics(const struct tokens *k, struct piece p)
 }
 
 /* Threads are independent, but for their atomics: several at once would lose some that hit the same place. */
-static void put_head(struct loops *w, struct piece all, bool narrowed, struct text *out)
+static void put_head(struct loops *w, struct piece all, const struct region *r, bool narrowed, struct text *out)
 {
     static const char index[] = "__attribute__((unused)) const ::uint3 threadIdx = ";
     char *marker = source_marker(w->s, all.from);
     const char *simd = has_atomics(w->b->k, all) ? "" : "#pragma omp simd\n",
                *first = narrowed ? "__kolo_range.first" : "0";
 
-    if (w->segment != NO_GROUP)
+    if (w->segment != NO_GROUP) {
+        text_put(out, " {");
+        loops_rows(w, all, r, out);
         text_print(out,
-                   " {\n%s%s\nfor (int __kolo_lane = (int)%s; __kolo_lane < (int)%s; ++__kolo_lane) {"
+                   "\n%s%s\nfor (int __kolo_lane = (int)%s; __kolo_lane < (int)%s; ++__kolo_lane) {"
                    " %s{(unsigned)(__kolo_warp + __kolo_lane), __kolo_y, __kolo_z};"
                    " __attribute__((unused)) const long __kolo_thread = __kolo_base + __kolo_lane;",
                    simd, marker, first, narrowed ? "__kolo_range.end" : "32", index);
-    else
-        text_print(
+    } else {
+        text_put(
             out,
             " for (unsigned __kolo_z = 0; __kolo_z < blockDim.z; ++__kolo_z) for (unsigned __kolo_y = 0; __kolo_y < "
             "blockDim.y; ++__kolo_y) {"
-            " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;\n%s%s\n"
-            "for (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
-            " %s{(unsigned)__kolo_x, __kolo_y, __kolo_z};"
-            " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;%s",
-            simd, marker, first, narrowed ? "__kolo_range.end" : "blockDim.x", index,
-            w->b->segment_count ? " __attribute__((unused)) const int __kolo_lane = __kolo_x % 32;" : "");
+            " const long __kolo_row = (__kolo_z * blockDim.y + __kolo_y) * blockDim.x;");
+        loops_rows(w, all, r, out);
+        text_print(out,
+                   "\n%s%s\nfor (int __kolo_x = (int)%s; __kolo_x < (int)%s; ++__kolo_x) {"
+                   " %s{(unsigned)__kolo_x, __kolo_y, __kolo_z};"
+                   " __attribute__((unused)) const long __kolo_thread = __kolo_row + __kolo_x;%s",
+                   simd, marker, first, narrowed ? "__kolo_range.end" : "blockDim.x", index,
+                   w->b->segment_count ? " __attribute__((unused)) const int __kolo_lane = __kolo_x % 32;" : "");
+    }
     free(marker);
     if (w->gone) text_put(out, " if (__kolo_gone.at[__kolo_thread]) continue;");
 }
@@ -116,10 +121,7 @@ void loops_variables(struct loops *w, struct piece all, const struct region *r, 
         bool home = r && loops_is_home(r, v);
 
         if (need[l]) {
-            text_put(out, " __attribute__((unused)) ");
-            loops_range(w, v->type, out);
-            loops_range(w, v->declarator, out);
-            text_put(out, ";");
+            loops_computed(w, l, r != NULL, out);
         } else if (v->place == PLACE_RENEWED && !home && loops_is_used(b, l, all)) {
             text_put(out, " ");
             loops_range(w, v->type, out);
@@ -196,7 +198,7 @@ struct around loops_region(struct loops *w, size_t number)
     }
     narrowed = stride || loops_narrow(w, r, &range);
     if (narrowed) text_print(&before, " const __kolo::range __kolo_range = %s;", range.at);
-    put_head(w, all, narrowed, &before);
+    put_head(w, all, r, narrowed, &before);
     loops_variables(w, all, r, &before);
     text_put(&before, " {");
     for (size_t l = 0; l < b->local_count; l++)

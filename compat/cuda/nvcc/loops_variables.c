@@ -2,6 +2,7 @@
 /* Variables of threads, in regions and between them. */
 #include "compat/cuda/nvcc/loops.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void loops_range(struct loops *w, struct piece p, struct text *out)
@@ -129,6 +130,107 @@ bool *loops_needed(const struct body *b, struct piece all, const struct region *
             need[l] = need[other] && loops_is_used(b, l, b->locals[other].initial);
     }
     return need;
+}
+
+/* ---- rows ---- */
+
+/* `int i = blockIdx.x * blockDim.x + threadIdx.x`: the sum is one of unsigned numbers, of which compilers must expect that they wrap around
+ * between two threads, so that a[i] is no row of neighbours. As a sum of a number and the counter of the loop it is. */
+bool loops_is_row(const struct body *b, const struct local *v)
+{
+    const struct tokens *k = b->k;
+    bool places = false, natural;
+
+    if (!v->computable || v->place == PLACE_FRAME || v->declarator.from != v->name || v->type.from == v->type.to)
+        return false;
+    for (uint32_t i = v->type.from; i < v->type.to; i++)
+        if (!token_among(k, i, " const int long size_t ")) return false;
+    for (uint32_t i = v->initial.from; i < v->initial.to; i++)
+        places |= token_among(k, i, " threadIdx blockIdx blockDim gridDim ");
+    return places && v->initial.to > v->initial.from + 3 && body_count_x(b, v->initial, 0, &natural) == 1;
+}
+
+/* The type of a row, without const. */
+static void put_type(struct loops *w, const struct local *v, struct text *out)
+{
+    for (uint32_t i = v->type.from; i < v->type.to; i++)
+        if (!token_is(w->b->k, i, "const")) loops_range(w, (struct piece){i, i + 1}, out);
+}
+
+/* The value of thread 0, or of lane 0. */
+static void put_row(struct loops *w, size_t l, struct text *out)
+{
+    const struct body *b = w->b;
+    const struct local *v = &b->locals[l];
+    bool *need = loops_needed(b, v->initial, NULL, w->segment);
+
+    text_put(out, " __attribute__((unused)) ");
+    put_type(w, v, out);
+    text_put(out, "__kolo_row_of_");
+    loops_name(w, v->name, out);
+    text_put(out, "; {");
+    if (w->segment == NO_GROUP)
+        text_put(out, " __attribute__((unused)) const ::uint3 threadIdx = {0, __kolo_y, __kolo_z};"
+                      " __attribute__((unused)) const int __kolo_lane = 0;");
+    for (size_t other = 0; other < b->local_count; other++)
+        if (need[other]) loops_computed(w, other, false, out);
+    text_put(out, " __kolo_row_of_");
+    loops_name(w, v->name, out);
+    text_put(out, " = ");
+    loops_range(w, v->initial, out);
+    text_put(out, "; }");
+    free(need);
+}
+
+void loops_rows(struct loops *w, struct piece all, const struct region *r, struct text *out)
+{
+    const struct body *b = w->b;
+    bool *need = loops_needed(b, all, r, w->segment);
+
+    for (size_t l = 0; l < b->local_count; l++)
+        if ((need[l] || loops_is_home(r, &b->locals[l])) && loops_is_row(b, &b->locals[l])) put_row(w, l, out);
+    free(need);
+}
+
+/* The sum that is a thread's own value of a row. */
+static void put_sum(const struct loops *w, const struct local *v, size_t segment, struct text *out)
+{
+    text_put(out, "__kolo_row_of_");
+    loops_name(w, v->name, out);
+    text_put(out, segment == NO_GROUP ? " + __kolo_x" : " + __kolo_lane");
+}
+
+void loops_computed(struct loops *w, size_t l, bool in_row, struct text *out)
+{
+    const struct local *v = &w->b->locals[l];
+
+    text_put(out, " __attribute__((unused)) ");
+    loops_range(w, v->type, out);
+    if (in_row && loops_is_row(w->b, v)) {
+        loops_range(w, (struct piece){v->declarator.from, v->initial.from}, out);
+        put_sum(w, v, w->segment, out);
+    } else {
+        loops_range(w, v->declarator, out);
+    }
+    text_put(out, ";");
+}
+
+void loops_put_rows(struct loops *w)
+{
+    const struct body *b = w->b;
+
+    for (size_t l = 0; l < b->local_count; l++) {
+        const struct local *v = &b->locals[l];
+        struct text sum = {0};
+
+        if (v->leaf == NO_LOCAL || b->leaves[v->leaf].mixed || b->leaves[v->leaf].frame || !loops_is_row(b, v))
+            continue;
+        text_put(&sum, " ");
+        put_sum(w, v, body_segment(b, v->name), &sum);
+        source_drop_range(w->s, v->initial.from, v->initial.to);
+        source_after(w->s, v->initial.from - 1, sum.at);
+        text_drop(&sum);
+    }
 }
 
 /* The declarators of a leaf that belong to the frame, or the others, as a list. */

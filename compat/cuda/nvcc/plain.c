@@ -211,6 +211,24 @@ static void note_constants(struct functions *f, const struct tokens *k, uint32_t
     free(word);
 }
 
+/* `enum { N = 4, M };` of a namespace. */
+static void note_enumerators(struct functions *f, const struct tokens *k, uint32_t from, uint32_t brace)
+{
+    uint32_t at = brace + 1;
+    struct piece p;
+    bool fresh;
+
+    if (token_is(k, from, "typedef")) from++;
+    if (!token_is(k, from, "enum") || token_among(k, from + 1, " class struct ") || k->at[brace].partner == NO_TOKEN)
+        return;
+    while (next_piece(k, &at, k->at[brace].partner, &p)) {
+        if (!token_is_name(k, p.from)) continue;
+        char *word = must_copy(k->text + k->at[p.from].start, k->at[p.from].end - k->at[p.from].start);
+        (void)names_add(&f->constants, word, &fresh);
+        free(word);
+    }
+}
+
 static uint32_t class_name(const struct tokens *k, uint32_t from, uint32_t brace)
 {
     uint32_t i = find_outside(k, from, brace, " class struct union ");
@@ -289,6 +307,7 @@ struct functions *functions_find(const struct translation *t)
                                                 .class_header = level[depth].header});
             }
             if (k->at[i].partner == NO_TOKEN) break;
+            if (level[depth].class == NO_TOKEN) note_enumerators(f, k, walk.statement, i);
             i = k->at[i].partner;
             if (s.kind == SCOPE_CODE) walk.statement = i + 1;
         }
@@ -532,7 +551,7 @@ static bool is_plain_call(struct functions *f, const struct tokens *k, uint32_t 
     if (token_is(k, before, ">")) {
         angle = angle_begin(k, before);
         if (angle == NO_TOKEN || !angle) return true;
-        if (!token_is_name(k, angle - 1)) return true;
+        if (arguments_end(k, angle, k->count) != before) return true; /* a < b && c > (d) */
         return token_among(k, angle - 1, casts) || is_plain_name(f, k, angle - 1);
     }
     return !token_is(k, before, "]");

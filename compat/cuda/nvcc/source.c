@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void find_markers(struct source *s);
+
 void source_open(struct source *s, const char *text, size_t bytes, FILE *errors)
 {
     *s = (struct source){.tokens = tokens_of(text, bytes), .errors = errors};
     s->edits = must_have(((size_t)s->tokens.count + 1) * sizeof *s->edits);
+    find_markers(s);
 }
 
 static void free_edit(struct edit *e)
@@ -24,6 +27,7 @@ void source_close(struct source *s)
 {
     for (uint32_t i = 0; i < s->tokens.count; i++) free_edit(&s->edits[i]);
     free(s->edits);
+    free(s->markers);
     tokens_drop(&s->tokens);
 }
 
@@ -194,22 +198,52 @@ static bool read_marker(const char *line, const char *end, unsigned long *number
     return true;
 }
 
-/* The line of `offset` in the original source, and its file. */
-static unsigned long line_of(const struct source *s, size_t offset, const char **file, size_t *file_bytes)
+static void add_marker(struct source *s, size_t *room, struct marker m)
+{
+    if (s->marker_count == *room) {
+        *room = *room ? 2 * *room : 256;
+        s->markers = must_grow(s->markers, *room * sizeof *s->markers);
+    }
+    s->markers[s->marker_count++] = m;
+}
+
+static void find_markers(struct source *s)
 {
     const char *text = s->tokens.text;
-    unsigned long line = 1;
+    struct marker m = {.line = 1, .file = "input", .file_bytes = strlen("input")};
+    size_t room = 0;
 
-    *file = "input";
-    *file_bytes = strlen(*file);
-
-    for (size_t at = 0; at < offset;) {
+    add_marker(s, &room, m);
+    for (size_t at = 0; at < s->tokens.bytes; at = m.from) {
         const char *newline = memchr(text + at, '\n', s->tokens.bytes - at);
         size_t end = newline ? (size_t)(newline - text) : s->tokens.bytes;
 
-        if (end >= offset) break;
-        if (!read_marker(text + at, text + end, &line, file, file_bytes)) line++;
-        at = end + 1;
+        m.from = end + 1;
+        if (read_marker(text + at, text + end, &m.line, &m.file, &m.file_bytes)) add_marker(s, &room, m);
+    }
+}
+
+/* The line of `offset` in the original source, and its file. */
+static unsigned long line_of(const struct source *s, size_t offset, const char **file, size_t *file_bytes)
+{
+    const char *text = s->tokens.text, *newline;
+    size_t low = 0, high = s->marker_count;
+    unsigned long line;
+
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+
+        if (s->markers[middle].from <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    *file = s->markers[low].file;
+    *file_bytes = s->markers[low].file_bytes;
+    line = s->markers[low].line;
+    for (size_t at = s->markers[low].from; at < offset; at = (size_t)(newline - text) + 1, line++) {
+        newline = memchr(text + at, '\n', offset - at);
+        if (!newline) break;
     }
     return line;
 }

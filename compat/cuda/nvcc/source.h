@@ -21,9 +21,19 @@ struct edit {
     bool moved;                    /* it is written elsewhere */
 };
 
+/** The text from `from` on begins with this line of a file, up to the next marker. */
+struct marker {
+    size_t from;
+    unsigned long line;
+    const char *file;
+    size_t file_bytes;
+};
+
 struct source {
     struct tokens tokens;
     struct edit *edits;
+    struct marker *markers; /* in their order; the first is the text's own beginning */
+    size_t marker_count;
     FILE *errors; /* errors are written there */
     bool failed;  /* there was an error */
 };

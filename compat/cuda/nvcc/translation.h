@@ -135,6 +135,12 @@ struct piece {
     uint32_t from, to;
 };
 
+/** The `>` of the template arguments that begin with the `<` at `i`, before `end`; NO_TOKEN: these are comparisons or shifts. */
+uint32_t arguments_end(const struct tokens *t, uint32_t i, uint32_t end);
+
+/** Is the name at `i` declared by words of a type in front of it, as `int i`, `float *p`? */
+bool is_declared_by_type(const struct tokens *t, uint32_t i);
+
 /** The next of the pieces of [*at, end) that commas separate; moves *at behind it. False: there is none. */
 bool next_piece(const struct tokens *t, uint32_t *at, uint32_t end, struct piece *piece);
 

@@ -55,11 +55,12 @@ static void translate_function(struct translation *t, uint32_t i)
         translate_name(t, i);
 }
 
-void translate_word(struct translation *t, uint32_t i)
+/* A word of CUDA's, all of which begin with two of these; few others do. */
+static bool translate_own(struct translation *t, uint32_t i)
 {
     const struct tokens *k = &t->source.tokens;
 
-    refuse_name(t, i);
+    if (k->text[k->at[i].start] != '_') return false;
     if (token_among(k, i, specifiers)) {
         source_drop(&t->source, i);
         if (in_code(t) && token_is(k, i, "__device__")) t->lambda_device = true;
@@ -80,7 +81,14 @@ void translate_word(struct translation *t, uint32_t i)
                k->at[i + 1].partner != NO_TOKEN) {
         source_replace(&t->source, i, "__attribute__((aligned");
         source_after(&t->source, k->at[i + 1].partner, "))");
-    } else if (in_device_code(t)) {
-        translate_function(t, i);
+    } else {
+        return false;
     }
+    return true;
+}
+
+void translate_word(struct translation *t, uint32_t i)
+{
+    refuse_name(t, i);
+    if (!translate_own(t, i) && in_device_code(t)) translate_function(t, i);
 }

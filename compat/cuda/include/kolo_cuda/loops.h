@@ -109,12 +109,14 @@ struct range {
     unsigned first, end;
 };
 
+template <class B> constexpr bool is_number = std::is_integral<B>::value || std::is_enum<B>::value;
+
 /** How many of 0, 1, ..., n - 1, as numbers of type T, are below a bound: the comparison is C++'s, which may convert. */
 template <class T, class B> inline unsigned count_below(unsigned n, B bound)
 {
     using C = decltype(T() + bound);
 
-    if constexpr (std::is_integral<B>::value) {
+    if constexpr (is_number<B>) {
         const C limit = (C)bound;
 
         return limit <= (C)0 ? 0 : limit >= (C)n ? n : (unsigned)limit;
@@ -158,7 +160,7 @@ template <class T, class B> inline range only(unsigned n, B bound)
 template <bool Natural, class T, class B> inline range rest(unsigned n, T first, B bound)
 {
     using C = decltype(first + bound);
-    static_assert(std::is_integral<B>::value, "a counter of integers ends at one");
+    static_assert(is_number<B>, "a counter of integers ends at one");
     static_assert(Natural || std::is_signed<T>::value == std::is_signed<C>::value,
                   "a negative counter that is compared as a number without a sign");
     using U = std::make_unsigned_t<C>;

@@ -206,29 +206,64 @@ inline unsigned warp_activemask(unsigned live)
     return live;
 }
 
+/** The lanes of `rest` whose value is that of the first of them. */
+template <class B> inline unsigned like_first(unsigned rest, const B *bits)
+{
+    const B value = bits[__builtin_ctz(rest)];
+    unsigned same = 0;
+
+#pragma omp simd reduction(| : same)
+    for (int i = 0; i < 32; i++) same |= bits[i] == value ? lane_bits.at[i] : 0;
+    return same & rest;
+}
+
+/** For each lane of `rest` the lanes with its value, through a table: each lane looks for the first lane that has it. */
+template <class B> inline void find_alike(unsigned rest, const B *bits, unsigned *same)
+{
+    enum { PLACES = 64, NONE = 32 };
+    unsigned char first[PLACES], found[32];
+    unsigned alike[32];
+
+    memset(first, NONE, sizeof first);
+    for (unsigned left = rest; left; left &= left - 1) {
+        const int i = __builtin_ctz(left);
+        unsigned place = (unsigned)((uint64_t)bits[i] * 0x9e3779b97f4a7c15ull >> 58);
+
+        while (first[place] != NONE && bits[first[place]] != bits[i]) place = (place + 1) % PLACES;
+        if (first[place] == NONE) {
+            first[place] = (unsigned char)i;
+            alike[i] = 0;
+        }
+        found[i] = first[place];
+        alike[found[i]] |= 1u << i;
+    }
+    for (unsigned left = rest; left; left &= left - 1) {
+        const int i = __builtin_ctz(left);
+
+        same[i] = alike[found[i]];
+    }
+}
+
 template <class M, class T>
 inline lanes<unsigned> warp_match_any_sync(unsigned live, const M &mask, const lanes<T> &from)
 {
     using B = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     lanes<unsigned> result;
+    unsigned rest = live, many;
     B bits[32];
 
     for (int i = 0; i < 32; i++) bits[i] = (B)to_bits(from.at[i]);
-    memset((void *)&result, 0, sizeof result);
-    for (unsigned rest = live; rest;) { /* the lanes of one value at a time */
-        const int first = __builtin_ctz(rest);
-        const B value = bits[first];
-        unsigned same = 0;
+    if (live != all_lanes) memset((void *)&result, 0, sizeof result);
+    do { /* to compare all lanes at once is quicker than a table as long as many are alike */
+        const unsigned same = like_first(rest, bits);
 
-#pragma omp simd reduction(| : same)
-        for (int i = 0; i < 32; i++) same |= bits[i] == value ? lane_bits.at[i] : 0;
-        for (unsigned lanes_left = same &= rest; lanes_left; lanes_left &= lanes_left - 1) {
-            const int i = __builtin_ctz(lanes_left);
-
-            result.at[i] = same & members(live, mask, i);
-        }
+        many = 0;
+        for (unsigned left = same; left; left &= left - 1, many++) result.at[__builtin_ctz(left)] = same;
         rest &= ~same;
-    }
+    } while (rest && many >= 8);
+    if (rest) find_alike(rest, bits, result.at);
+    for (int i = 0; i < 32; i++)
+        if (live >> i & 1) result.at[i] &= members(live, mask, i);
     return result;
 }
 

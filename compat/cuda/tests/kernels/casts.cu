@@ -74,8 +74,49 @@ static void test_calls()
     CUDA(cudaFree(out));
 }
 
+/* Declarations of several variables with signs that may belong to template arguments, which they do not. */
+template <int A, int B> __host__ __device__ int difference(int x)
+{
+    return (A - B) * x;
+}
+
+__host__ __device__ long long declare(unsigned long long x, unsigned long long y)
+{
+    const unsigned long long a = x << 32, b = y;
+    const unsigned long long c = x << 3, d = y >> 2;
+    int e = x < y, f = y > (x), g = difference<7, (3 > 2)>(5), h = difference<1 << 4, 2>(2);
+    long long sum = (unsigned)x < y, i = x < y >> 1, j = (int)difference<2, 1>(3);
+
+    for (int n = x << 1, m = y >> 1; n < m && m > (n); n++) sum += n;
+    return a + 3 * b + 5 * c + 7 * d + 11 * e + 13 * f + 17 * g + 19 * h + 23 * i + 29 * j + 31 * sum;
+}
+
+__global__ void declare_all(const int *in, long long *out)
+{
+    const int x = in[2 * threadIdx.x], y = in[2 * threadIdx.x + 1];
+    const bool less = x < y, more = y > (x);
+
+    __syncthreads();
+    out[threadIdx.x] = less == more ? declare(x, y) : 0;
+}
+
+static void test_declarations()
+{
+    enum { PAIRS = 16 };
+    int *in = managed<int>(2 * PAIRS);
+    long long *out = managed<long long>(PAIRS);
+
+    for (int i = 0; i < 2 * PAIRS; i++) in[i] = 5 + i * 37 % 41;
+    declare_all<<<1, PAIRS>>>(in, out);
+    DONE();
+    for (int i = 0; i < PAIRS; i++) EXPECT(out[i] == declare(in[2 * i], in[2 * i + 1]));
+    CUDA(cudaFree(in));
+    CUDA(cudaFree(out));
+}
+
 static void test(int)
 {
+    test_declarations();
     const float values[] = {2.5f, -2.5f, 3e9f, -3e9f, 1e30f, -1e30f, NAN, INFINITY, -INFINITY, 0.9f};
     const int n = sizeof values / sizeof values[0];
     test_calls();

@@ -42,7 +42,7 @@ class Program:
         """A condition that is the same in all threads of the block."""
         r = self.r
         c = r.randrange(4)
-        return r.choice([f"u % 4u == {c}u", f"u > {c}u", f"(blockIdx.x + u) & 1u", f"in[blockIdx.x] % 3u == {c % 3}u"])
+        return r.choice([f"u % 4u == {c}u", f"u % LIMIT == {c}u", f"u > {c}u", f"(blockIdx.x + u) & 1u", f"in[blockIdx.x] % 3u == {c % 3}u"])
 
     def own(self, v):
         return f"({self.r.choice(v)} >> {self.r.randrange(5)}) & 1u"
@@ -72,9 +72,13 @@ class Program:
         return self.r.choice(calls) if calls else self.exchange(v, room)
 
     def leaf(self, v):
-        a = self.r.choice(v)
+        a, b = self.r.choice(v), self.r.choice(v)
         i = self.fresh("i")
+        c = self.r.randrange(40)
         return self.r.choice([
+            f"if (t == {c}u) {a} += {self.value(v)}; {b} ^= {a};",
+            f"const int {i} = blockIdx.x * blockDim.x + t; {a} += in[{i} % 512] * 3u; if (threadIdx.x == {c}) {b} += {i}; {a} ^= {b} >> 3;",
+            f"size_t {i} = {c}u + threadIdx.x + u * blockDim.x; unsigned {i}b = {a}; if (t == LIMIT) {a} = in[{i} % 512u]; {a} += {i}b + in[{i} % 64u];",
             f"{a} = {self.value(v)};",
             f"if ({self.own(v)}) {a} += {self.value(v)}; else {a} ^= {self.value(v)};",
             f"for (unsigned {i} = 0; {i} < 5u; {i}++) {{ {a} += {i} * {self.value(v)}; if ({self.own(v)}) break; }}",
@@ -170,7 +174,7 @@ class Program:
 def main():
     p = Program(int(sys.argv[1]))
     kernels = int(sys.argv[2]) if len(sys.argv) > 2 else 12
-    p.text.append('#include "check.h"\n\nstruct Parameters {\n    unsigned *in, *out;\n    unsigned u, n;\n};\n\n__constant__ unsigned in[1024];\n')
+    p.text.append('#include "check.h"\n\nstruct Parameters {\n    unsigned *in, *out;\n    unsigned u, n;\n};\n\nenum : unsigned { LIMIT = 3, OTHER };\n__constant__ unsigned in[1024];\n')
     for n in range(kernels):
         p.function()
         if n % 2 == 0:
