@@ -14,8 +14,11 @@ endforeach()
 find_program(KOLO_CXX NAMES c++ g++ clang++)
 if(KOLO_CUDA AND KOLO_CXX)
     set(kolo_gpu_stand_in ${PROJECT_BINARY_DIR}/libkolo-cuda-standin.so.0)
-    add_custom_command(OUTPUT ${kolo_gpu_stand_in}
-        COMMAND $<TARGET_FILE:kolo_nvcc> -std=c++17 -O2 -shared -Xcompiler -fPIC -DKL_FOR_STAND_IN -I${PROJECT_SOURCE_DIR}/src -o ${kolo_gpu_stand_in} ${kolo_gpu_folder}/kernels.cu
+    # Linked without kolo-nvcc, which would have it search the runtime in the build tree, wherever it is installed.
+    add_custom_command(OUTPUT ${kolo_gpu_stand_in} BYPRODUCTS ${kolo_gpu_stand_in}.o
+        COMMAND $<TARGET_FILE:kolo_nvcc> -std=c++17 -O2 -c -Xcompiler -fPIC -DKL_FOR_STAND_IN -I${PROJECT_SOURCE_DIR}/src -o ${kolo_gpu_stand_in}.o ${kolo_gpu_folder}/kernels.cu
+        COMMAND ${KOLO_CXX} -shared -o ${kolo_gpu_stand_in} ${kolo_gpu_stand_in}.o -L$<TARGET_FILE_DIR:kolo_cudart> -lcudart
+                "-Wl,-rpath,$ORIGIN/lib/kolo/cuda:$ORIGIN/cuda"
         DEPENDS kolo_nvcc kolo_cudart ${kolo_gpu_sources} VERBATIM)
     add_custom_target(kolo_gpu_stand_in ALL DEPENDS ${kolo_gpu_stand_in})
     add_dependencies(kolo_products kolo_gpu_stand_in)
