@@ -139,7 +139,7 @@ bool *loops_needed(const struct body *b, struct piece all, const struct region *
 bool loops_is_row(const struct body *b, const struct local *v)
 {
     const struct tokens *k = b->k;
-    bool places = false, natural;
+    bool places = false, natural = true;
 
     if (!v->computable || v->place == PLACE_FRAME || v->declarator.from != v->name || v->type.from == v->type.to)
         return false;
