@@ -182,7 +182,7 @@ static void note_submitted(struct kl_gpu_op *op)
     op->call->left--;
 }
 
-/* What submitting the next collective has to wait for, beside calls. */
+/* Beside calls, submission of the next collective waits for this. */
 static bool is_prepared(struct kl_gpu_team *team)
 {
     struct kl_gpu_op *op[KL_JOB_RANKS];

@@ -246,7 +246,7 @@ bool kl_gpu_schedules_are_wanted(const struct kl_gpu_team *team)
     return team->mover == KL_CUDA_MOVER_SCHEDULE && team->nranks > 1 && kl_gpu_far_sharer(team) < 0;
 }
 
-/* What decides whether a collective has a schedule, in all processes alike: room for blocks, and 0: launches block. */
+/* Facts that decide in all processes alike whether a collective has a schedule: room for blocks; 0: launches block. */
 static ncclResult_t tell_facts(struct kl_gpu_schedules *s)
 {
     int own = 0;

@@ -41,7 +41,7 @@ ncclResult_t kl_gpu_piece_alloc(struct kl_gpu_scheduled *w, size_t bytes, uint64
     return ncclSuccess;
 }
 
-/* What was not copied to is zero. */
+/* Bytes to which nothing is copied are zero. */
 static ncclResult_t clear_piece(const struct kl_gpu_scheduled *w)
 {
     const struct kl_gpu_piece *piece = w->own;
