@@ -2,7 +2,7 @@
 # Kernels for GPUs: libraries that libkolo.so opens at run time and that hold one symbol, an image for CUDA's driver. libkolo.so itself has nothing of CUDA.
 set(KOLO_GPU AUTO CACHE STRING "code for NVIDIA GPUs, by nvcc 13: ON, OFF, or AUTO: in release builds, where nvcc is installed")
 set(KOLO_NVCC "" CACHE FILEPATH "nvcc; empty: from the search path, else from /usr/local/cuda")
-set(KOLO_GPU_ARCHITECTURES 80 90 100 120 CACHE STRING "architectures with machine code in libkolo-cuda")
+set(KOLO_GPU_ARCHITECTURES all CACHE STRING "architectures with machine code in libkolo-cuda, as 80;90; or all")
 
 set(kolo_gpu_folder ${PROJECT_SOURCE_DIR}/src/coll/gpu)
 set(kolo_gpu_sources)
@@ -51,13 +51,17 @@ endif()
 
 # Machine code for each architecture, which serves its later minor versions, and PTX of 9.0, or else of the first, for others. Registers and spills
 # go to gpu-kernels.txt.
+set(kolo_gpu_list ${KOLO_GPU_ARCHITECTURES})
+if(kolo_gpu_list STREQUAL "all")
+    set(kolo_gpu_list 80 90 100 120)
+endif()
 set(kolo_gpu_fatbin ${PROJECT_BINARY_DIR}/kernels.fatbin)
 set(kolo_gpu_architectures)
-foreach(sm ${KOLO_GPU_ARCHITECTURES})
+foreach(sm ${kolo_gpu_list})
     list(APPEND kolo_gpu_architectures -gencode arch=compute_${sm},code=sm_${sm})
 endforeach()
-list(GET KOLO_GPU_ARCHITECTURES 0 kolo_gpu_ptx)
-if(90 IN_LIST KOLO_GPU_ARCHITECTURES)
+list(GET kolo_gpu_list 0 kolo_gpu_ptx)
+if(90 IN_LIST kolo_gpu_list)
     set(kolo_gpu_ptx 90)
 endif()
 list(APPEND kolo_gpu_architectures -gencode arch=compute_${kolo_gpu_ptx},code=compute_${kolo_gpu_ptx})

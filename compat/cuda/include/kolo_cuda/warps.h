@@ -206,7 +206,7 @@ inline unsigned warp_activemask(unsigned live)
     return live;
 }
 
-/** The lanes of `rest` whose value is that of the first of them. */
+/** The lanes of `rest` with the value of its first lane. */
 template <class B> inline unsigned like_first(unsigned rest, const B *bits)
 {
     const B value = bits[__builtin_ctz(rest)];
