@@ -130,10 +130,14 @@ def silence(comm: kolocc.Communicator) -> str:
 
 
 def abort(comm: kolocc.Communicator) -> None:
-    """Another thread aborts the communicator that this one waits in."""
-    request = comm.irecv(bytearray(1), 1 - comm.rank, 7)
-    threading.Thread(target=comm.abort).start()
+    """A thread of rank 0 aborts the communicator that both ranks wait in."""
     try:
+        request = comm.irecv(bytearray(1), 1 - comm.rank, 7)
+        if comm.rank == 1:
+            comm.send(b"1", 0, tag=8)
+        else:
+            comm.recv(bytearray(1), 1, tag=8)  # before it, rank 1 may still be in init, which an abort fails
+            threading.Thread(target=comm.abort).start()
         request.wait(300)
     except (kolocc.KoloError, ValueError) as error:
         assert not isinstance(error, kolocc.Timeout)
