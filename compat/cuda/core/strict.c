@@ -21,7 +21,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* Under lock. */
 static struct {
-    struct kl_cuda_turn *first[KL_CUDA_QUEUES];
+    struct kl_cuda_turn *first[KL_CUDA_QUEUES_MOST];
     unsigned threads; /* of the blocks that run */
     int grids;        /* that run */
     int row;          /* grids since the device is this process's */
@@ -49,11 +49,22 @@ bool kl_cuda_strict(void)
 
 /* ---- queues ---- */
 
+/* As CUDA's driver reads it: at first use. */
+static unsigned queues(void)
+{
+    static _Atomic unsigned known;
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+
+    if (known) return known;
+    const long wanted = text ? strtol(text, NULL, 10) : KL_CUDA_QUEUES;
+    return known = wanted < 1 ? KL_CUDA_QUEUES : wanted > KL_CUDA_QUEUES_MOST ? KL_CUDA_QUEUES_MOST : (unsigned)wanted;
+}
+
 void kl_cuda_turn_take(struct kl_cuda_turn *turn, int device, unsigned long long queue)
 {
     pthread_mutex_lock(&lock);
     turn->device = device;
-    turn->queue = (int)(queue % KL_CUDA_QUEUES);
+    turn->queue = (int)(queue % queues());
     struct kl_cuda_turn **link = &devices[device].first[turn->queue];
     while (*link) link = &(*link)->next;
     turn->next = NULL;

@@ -142,6 +142,7 @@ int main(void)
     };
 
     setenv("KOLO_CUDA_STRICT", "1", 1);
+    unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
     if (processes_take_turns()) return 1; /* before this process uses CUDA, which a child could not */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
