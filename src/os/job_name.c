@@ -2,6 +2,7 @@
 #include "os/job_name.h"
 
 #include "os/hostinfo.h"
+#include "os/process_mark.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,22 +14,6 @@
 enum { ANCESTORS_MAX = 64, PPID = 4, STARTTIME = 22 };
 
 /* ---- processes ---- */
-
-/* Field `number` of /proc/PID/stat, from the fourth on; 0: unknown. */
-static unsigned long long stat_field(pid_t pid, int number)
-{
-    char path[32], text[1024] = "";
-
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f) return 0;
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = 0;
-    const char *rest = strrchr(text, ')'); /* after the command, field 2, which may contain anything */
-    for (int field = 2; rest && field < number; field++) rest = strchr(rest + 1, ' ');
-    return rest ? strtoull(rest + 1, NULL, 10) : 0;
-}
 
 /* Does `entry` of an environment set a variable of `own` to another value than here, or one that is not set here?
  * Counts equal ones in `*found`. */
@@ -68,7 +53,7 @@ static pid_t find_launcher(const char *const *own)
     pid_t pid = getppid();
 
     for (int i = 0; i < ANCESTORS_MAX && is_of_this_rank(pid, own); i++) {
-        pid_t parent = (pid_t)stat_field(pid, PPID);
+        pid_t parent = (pid_t)kl_process_stat(pid, PPID);
         if (parent < 1) break;
         pid = parent;
     }
@@ -98,7 +83,7 @@ static void name_launcher(const char *const *own, char *text, size_t size)
     pid_t pid = find_launcher(own);
 
     if (readlink("/proc/self/ns/pid", pids, sizeof pids - 1) < 0) *pids = 0;
-    snprintf(text, size, "process %d, started at %llu, in %s", (int)pid, stat_field(pid, STARTTIME), pids);
+    snprintf(text, size, "process %d, started at %llu, in %s", (int)pid, kl_process_stat(pid, STARTTIME), pids);
 }
 
 void kl_job_name_prefix(char prefix[KL_JOB_NAME])

@@ -19,9 +19,15 @@ static size_t words(int nranks)
     return n + KL_CUDA_DEVICES + 2 * n * n + KL_GPU_CAPTURED_WORDS + 2 * n * KL_GPU_CAPTURED_MESSAGES;
 }
 
+/* The word behind them: the communicator has failed. */
+static size_t word_over(int nranks)
+{
+    return words(nranks);
+}
+
 static size_t word_bytes(int nranks)
 {
-    return (words(nranks) * sizeof(uint32_t) + PAGE - 1) / PAGE * PAGE;
+    return ((word_over(nranks) + 1) * sizeof(uint32_t) + PAGE - 1) / PAGE * PAGE;
 }
 
 size_t kl_gpu_far_bytes(int nranks)
@@ -29,7 +35,7 @@ size_t kl_gpu_far_bytes(int nranks)
     const size_t n = (size_t)nranks;
 
     return PAGE + word_bytes(nranks) + n * KL_GPU_POSTS * sizeof(struct kl_gpu_post) +
-           n * n * sizeof(struct kl_gpu_mail);
+           n * n * sizeof(struct kl_gpu_mail) + n * sizeof(struct kl_gpu_marked);
 }
 
 /* Numbers that count up: of processes that have arrived, of workers that are done, of messages. */
@@ -147,6 +153,7 @@ static ncclResult_t fill(struct kl_gpu_far *far, const int32_t *process, void *m
     far->word = (_Atomic uint32_t *)(void *)page;
     far->post = (struct kl_gpu_post *)(void *)(page + word_bytes(far->nranks));
     far->mail = (struct kl_gpu_mail *)(void *)(far->post + n * KL_GPU_POSTS);
+    far->marked = (struct kl_gpu_marked *)(void *)(far->mail + n * n);
     far->process = malloc(n * sizeof *far->process);
     far->task = calloc(n, sizeof *far->task);
     far->redop = calloc(n, sizeof *far->redop);
@@ -155,6 +162,8 @@ static ncclResult_t fill(struct kl_gpu_far *far, const int32_t *process, void *m
     if (!far->process || !far->task || !far->redop || !far->op || !far->current)
         return KL_NOMEM("the ranks of other processes");
     memcpy(far->process, process, n * sizeof *process);
+    far->marked[far->own].mark = kl_process_mark_own();
+    kl_store_release(&far->marked[far->own].there, 1); /* pairs with kl_gpu_far_is_over */
     return ncclSuccess;
 }
 
@@ -496,23 +505,63 @@ ncclResult_t kl_gpu_far_await_done(const struct kl_gpu_team *team, const struct 
     return kl_gpu_far_await(team, w, word, far->number + 1);
 }
 
-static void hold_captured(const struct kl_gpu_far *far)
+/* ---- after a failure ---- */
+
+void kl_gpu_far_stop(struct kl_gpu_far *far)
+{
+    kl_store_release(&far->word[word_over(far->nranks)], 1); /* before the words that let kernels begin */
+}
+
+uint64_t kl_gpu_far_over_at(const struct kl_gpu_far *far)
+{
+    return far->word_at + word_over(far->nranks) * sizeof(uint32_t);
+}
+
+void kl_gpu_far_release_graphs(struct kl_gpu_far *far)
 {
     const size_t first = (size_t)first_captured(far);
 
     if (kl_load_relaxed(&far->captures)) kl_gpu_hold(&far->word[first], words(far->nranks) - first);
 }
 
-/* Waits are for numbers that were submitted, so a number far beyond ends them; a living process may still write its own. */
-void kl_gpu_far_release(struct kl_gpu_far *far)
+/* The process that submits a worker's work is its lowest rank's. */
+static int submitter_of(const struct kl_gpu_team *team, int worker)
 {
-    const uint32_t beyond = (uint32_t)far->number + RELEASED;
+    int r = 0;
 
-    for (int i = 0; i < far->nranks + KL_CUDA_DEVICES; i++) kl_store_release(&far->word[i], beyond);
+    while (r < team->nranks - 1 && team->worker_of[r] != worker) r++;
+    return team->far->process[r];
+}
+
+static void raise_word(const struct kl_gpu_far *far, int word, uint64_t number)
+{
+    kl_store_release(&far->word[word], (uint32_t)number + RELEASED); /* for streams that wait */
+}
+
+/* Of messages, the sender's streams write the first word, the receiver's the second. */
+static void raise_message(const struct kl_gpu_far *far, int from, int to, int process)
+{
+    const uint64_t posted = kl_load_relaxed(&kl_gpu_mail_of(far, from, to)->posted);
+
+    if (far->process[from] == process) raise_word(far, word_message(far, from, to), posted);
+    if (far->process[to] == process) raise_word(far, word_message(far, from, to) + 1, posted);
+}
+
+/* Waits are for numbers that were submitted, so a number far beyond ends them. */
+void kl_gpu_far_raise(const struct kl_gpu_team *team, int process)
+{
+    const struct kl_gpu_far *far = team->far;
+
+    raise_word(far, word_arrived(process), far->number);
+    for (int w = 0; w < team->nworkers; w++)
+        if (submitter_of(team, w) == process) raise_word(far, word_done(far, w), far->number);
     for (int from = 0; from < far->nranks; from++)
-        for (int to = 0; to < far->nranks; to++)
-            for (int done = 0; done < 2; done++)
-                kl_store_release(&far->word[word_message(far, from, to) + done],
-                                 (uint32_t)kl_load_relaxed(&kl_gpu_mail_of(far, from, to)->posted) + RELEASED);
-    hold_captured(far);
+        for (int to = 0; to < far->nranks; to++) raise_message(far, from, to, process);
+}
+
+bool kl_gpu_far_is_over(const struct kl_gpu_far *far, int process)
+{
+    const struct kl_gpu_marked *m = &far->marked[process];
+
+    return kl_load_acquire(&m->there) && kl_process_mark_is_over(&m->mark); /* pairs with fill */
 }

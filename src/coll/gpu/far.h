@@ -8,7 +8,7 @@
  *           is for work that another process has submitted before or submits without waiting, so none is for ever.
  * Memory:   a process whose GPUs do the work maps the buffers of others by CUDA IPC, and keeps them mapped.
  * Graphs:   a captured operation has words of its own, which streams set to 1 and back, so that it can be replayed.
- * Failure:  kl_gpu_far_release ends all waits of streams, also those for a process that was killed.
+ * Failure:  drain.h ends the waits of streams, also those for a process that was killed.
  * Threads:  under the team's lock.
  */
 #ifndef KL_COLL_GPU_FAR_H
@@ -17,6 +17,7 @@
 #include "base/atomic.h"
 #include "coll/gpu/team.h"
 #include "coll/schedule/signature.h"
+#include "os/process_mark.h"
 
 #include <stdalign.h>
 
@@ -53,6 +54,12 @@ struct kl_gpu_mail {
     struct kl_gpu_export_handle buffer;
 };
 
+/** A process, for the others. */
+struct kl_gpu_marked {
+    alignas(KL_LINE) struct kl_process_mark mark;
+    _Atomic uint32_t there;
+};
+
 /** Memory of another process that a worker's context has mapped. */
 struct kl_gpu_import {
     const struct kl_gpu_worker *worker; /* NULL: unused */
@@ -79,12 +86,13 @@ struct kl_gpu_far {
     uint64_t word_at;       /* as the GPUs do */
     struct kl_gpu_post *post;
     struct kl_gpu_mail *mail;
-    uint64_t number;        /* of collectives that were submitted */
-    bool published;         /* the next one's posts */
-    int captured;           /* words of captured collectives in use */
-    int sent[KL_JOB_RANKS]; /* by rank: captured messages */
-    _Atomic bool captures;  /* streams have captured something */
-    bool is_used;           /* GPUs that other processes submit to use the buffers of this one's collectives */
+    struct kl_gpu_marked *marked; /* by process */
+    uint64_t number;              /* of collectives that were submitted */
+    bool published;               /* the next one's posts */
+    int captured;                 /* words of captured collectives in use */
+    int sent[KL_JOB_RANKS];       /* by rank: captured messages */
+    _Atomic bool captures;        /* streams have captured something */
+    bool is_used;                 /* GPUs that other processes submit to use the buffers of this one's collectives */
     struct kl_gpu_stage *stage[KL_JOB_RANKS]; /* by rank, newest first */
     struct kl_gpu_import import[KL_GPU_IMPORTS];
     int next_import;                    /* to be replaced */
@@ -161,7 +169,19 @@ ncclResult_t kl_gpu_far_await_done(const struct kl_gpu_team *team, const struct 
 ncclResult_t kl_gpu_far_say(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, int word, uint64_t number);
 ncclResult_t kl_gpu_far_await(const struct kl_gpu_team *team, const struct kl_gpu_worker *w, int word, uint64_t number);
 
-/** The communicator has failed: no stream waits any longer. Any thread. */
-void kl_gpu_far_release(struct kl_gpu_far *far);
+/** The communicator has failed: kernels that use memory of other processes, and begin from now on, do nothing. Any thread. */
+void kl_gpu_far_stop(struct kl_gpu_far *far);
+
+/** Where kernels see that. */
+uint64_t kl_gpu_far_over_at(const struct kl_gpu_far *far);
+
+/** The same: graphs wait no longer. Any thread. */
+void kl_gpu_far_release_graphs(struct kl_gpu_far *far);
+
+/** Nothing waits any longer for words that streams of this process write. */
+void kl_gpu_far_raise(const struct kl_gpu_team *team, int process);
+
+/** Has the process ended? False where that cannot be seen. */
+bool kl_gpu_far_is_over(const struct kl_gpu_far *far, int process);
 
 #endif

@@ -25,6 +25,7 @@ struct kl_gpu_job {
     uint64_t scale[KL_JOB_RANKS]; /* factor of an input: bits of a float, a double or an integer, or its address */
     uint64_t scale_there[KL_JOB_RANKS / 64]; /* bit r: scale[r] is the address of an element */
     uint64_t own[KL_JOB_RANKS / 64];         /* of an exchange, bit r: rank r is this GPU's */
+    uint64_t over; /* of a 32-bit word: other than 0, the communicator has failed, and the kernel does nothing */
     uint64_t count, stride;
     uint32_t ranks;
     uint32_t divisor;   /* of a mean of integers */

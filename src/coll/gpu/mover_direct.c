@@ -2,6 +2,7 @@
 /* Kernels that read the buffers of all ranks and write all results: one for each GPU and operation. */
 #include "coll/gpu/mover.h"
 
+#include "coll/gpu/far.h"
 #include "coll/gpu/names.h"
 
 #include <stdio.h>
@@ -66,6 +67,7 @@ struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *s)
     memset(j, 0, sizeof *j);
     j->ranks = (uint32_t)s->ranks;
     j->divisor = (uint32_t)s->team->nranks;
+    if (s->team->far) j->over = kl_gpu_far_over_at(s->team->far);
     return j;
 }
 

@@ -29,8 +29,14 @@ ncclResult_t kl_gpu_relay_create(struct kl_gpu_team *team, int nprocesses, int o
 /** Unless the team has `failed`, no stream uses it any more. */
 void kl_gpu_relay_free(struct kl_gpu_team *team, bool failed);
 
-/** The communicator has failed: no stream waits for other processes any longer. Any thread. */
-void kl_gpu_relay_release(struct kl_gpu_relay *relay);
+/** The communicator has failed: no graph waits for other processes any longer. Any thread. */
+void kl_gpu_relay_release_graphs(struct kl_gpu_relay *relay);
+
+/** Has the stream on which this process meets others nothing left to do? Those of workers: drain.h. */
+bool kl_gpu_relay_is_idle(const struct kl_gpu_team *team);
+
+/** Nothing waits any longer for the word of this process. */
+void kl_gpu_relay_raise(struct kl_gpu_relay *relay, int process);
 
 /** Do data from one rank to the other go this way? */
 static inline bool kl_gpu_is_relayed(const struct kl_gpu_team *team, int from, int to)

@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "coll/gpu/buffers.h"
+#include "coll/gpu/drain.h"
 #include "coll/gpu/job.h"
 #include "coll/gpu/kernels.h"
 #include "device/cuda/context.h"
@@ -104,7 +105,8 @@ struct kl_gpu_team {
     int arrived;                      /* ranks with a waiting collective */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
-    struct kl_gpu_job job; /* being filled */
+    struct kl_gpu_drain drain; /* after a failure */
+    struct kl_gpu_job job;     /* being filled */
 };
 
 /** The place of a rank: its GPU, by number (-1: it is in another process) and by identity. */
@@ -135,7 +137,7 @@ struct kl_gpu_setup {
 ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, const struct kl_gpu_setup *setup,
                                 struct kl_gpu_team **team);
 
-/** The communicator has failed: streams do not wait for other processes any longer. Any thread. */
+/** The communicator has failed: streams do not wait for other processes for ever. Any thread. */
 void kl_gpu_team_release(struct kl_gpu_team *team);
 
 /** Do kernels follow schedules? Then collectives come with a plan (kl_exec_choose). Constant. */
@@ -150,10 +152,10 @@ void kl_gpu_team_ref(struct kl_gpu_team *team);
 void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thread);
 
 /**
- * Give it up; the last one waits for its GPUs, unless a rank had `failed`, and frees it: then true. Ranks that still call
- * get the failure's `text`, which names its rank.
+ * Give it up; the last one frees it: then true. It waits for its GPUs first; after a failure it leaves them to drain.h. Ranks that still
+ * call get the failure's `text`, which names its rank. `*failed`: has this rank failed? Set to: has any?
  */
-bool kl_gpu_team_leave(struct kl_gpu_team *team, bool failed, const char *text);
+bool kl_gpu_team_leave(struct kl_gpu_team *team, bool *failed, const char *text);
 
 /** Wait for the rank's GPUs. */
 ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team);

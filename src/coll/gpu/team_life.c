@@ -283,14 +283,64 @@ ncclResult_t kl_gpu_team_synchronize(struct kl_gpu_team *team)
     return ncclSuccess;
 }
 
+/* ---- after a failure ---- */
+
+static bool is_idle(const struct kl_gpu_team *team)
+{
+    for (int i = 0; i < team->nworkers; i++)
+        if (!kl_cuda_stream_is_idle(team->worker[i].context, team->worker[i].stream) ||
+            !kl_cuda_stream_is_idle(team->worker[i].context, team->worker[i].second))
+            return false;
+    return !team->relay || kl_gpu_relay_is_idle(team);
+}
+
+static void raise_words(const struct kl_gpu_team *team, int process)
+{
+    kl_gpu_far_raise(team, process);
+    if (team->relay) kl_gpu_relay_raise(team->relay, process);
+}
+
+/* Nothing is submitted from the first look on. Other processes that live may still write their words after us: so again at each. */
+static bool look(void *ctx, bool late)
+{
+    struct kl_gpu_team *team = ctx;
+
+    if (!team->failed) {
+        team->failed = ncclRemoteError;
+        snprintf(team->text, sizeof team->text, "the communicator has failed");
+    }
+    for (int p = 0; p < team->far->nprocesses; p++)
+        if (p != team->far->own && (late || kl_gpu_far_is_over(team->far, p))) raise_words(team, p);
+    if (!is_idle(team)) return false;
+    raise_words(team, team->far->own);
+    return true;
+}
+
+static void free_drained(void *ctx)
+{
+    free_team(ctx);
+}
+
+static void drain(struct kl_gpu_team *team)
+{
+    const struct kl_gpu_drain_work work = {.owner = team, .lock = &team->lock, .look = look, .free = free_drained};
+
+    if (!kl_gpu_drain_claim(&team->drain)) return;
+    kl_gpu_far_stop(team->far);
+    kl_gpu_drain_begin(&team->drain, &work);
+}
+
 void kl_gpu_team_release(struct kl_gpu_team *team)
 {
-    if (team->far) kl_gpu_far_release(team->far);
-    if (team->relay) kl_gpu_relay_release(team->relay);
+    if (team->far) drain(team);
+    if (team->far) kl_gpu_far_release_graphs(team->far);
+    if (team->relay) kl_gpu_relay_release_graphs(team->relay);
     kl_gpu_graphs_release(team);
     if (team->flags) kl_gpu_flags_release(team->flags);
     if (team->schedules) kl_gpu_schedules_stop(team->schedules);
 }
+
+/* ---- users ---- */
 
 void kl_gpu_team_ref(struct kl_gpu_team *team)
 {
@@ -306,18 +356,19 @@ void kl_gpu_team_note_caller(struct kl_gpu_team *team, int rank, const void *thr
     pthread_mutex_unlock(&team->lock);
 }
 
-bool kl_gpu_team_leave(struct kl_gpu_team *team, bool failed, const char *text)
+bool kl_gpu_team_leave(struct kl_gpu_team *team, bool *failed, const char *text)
 {
     pthread_mutex_lock(&team->lock);
-    if (failed && !team->failed) {
+    if (*failed && !team->failed) {
         team->failed = ncclRemoteError;
         snprintf(team->text, sizeof team->text, "%s", text);
     }
-    if (failed) kl_gpu_team_release(team);
-    const bool last = !--team->refs;
+    if (*failed) kl_gpu_team_release(team);
+    const bool last = !--team->refs, later = last && kl_gpu_drain_takes(&team->drain);
+    *failed = team->failed;
     pthread_mutex_unlock(&team->lock);
-    if (!last) return false;
-    if (!team->failed) (void)kl_gpu_team_synchronize(team);
+    if (!last || later) return last;
+    if (!*failed) (void)kl_gpu_team_synchronize(team);
     free_team(team);
     return true;
 }

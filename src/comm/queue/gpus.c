@@ -210,7 +210,7 @@ static ncclResult_t join_team(ncclComm_t comm)
     return rc;
 }
 
-/* The communicator has failed: its streams do not wait for other processes any longer. Any thread. */
+/* The communicator has failed: its streams do not wait for other processes for ever. Any thread. */
 static void release(ncclComm_t comm)
 {
     pthread_mutex_lock(&release_lock);
@@ -236,15 +236,16 @@ void kl_comm_leave_gpus(ncclComm_t comm)
 {
     struct kl_comm_gpus *g = comm->gpus;
     const bool failed = kl_load_acquire(&comm->failed);
+    bool any_failed = failed;
 
     if (!g) return;
     pthread_mutex_lock(&release_lock);
     comm->gpus = NULL;
     pthread_mutex_unlock(&release_lock);
     pthread_mutex_lock(&comm->shared->lock);
-    if (g->team && kl_gpu_team_leave(g->team, failed, kl_comm_failure_text(comm))) {
+    if (g->team && kl_gpu_team_leave(g->team, &any_failed, kl_comm_failure_text(comm))) {
         comm->shared->team = NULL;
-        drop_arenas(comm->shared, failed);
+        drop_arenas(comm->shared, any_failed);
     }
     pthread_mutex_unlock(&comm->shared->lock);
     kl_crossing_free(comm, g->crossing, failed);

@@ -116,3 +116,16 @@ ncclResult_t kl_cuda_enable_peer(const struct kl_cuda_context *c, const struct k
     kl_cuda_leave(c);
     return rc;
 }
+
+/* An error: the context is broken, and runs nothing any more. */
+bool kl_cuda_stream_is_idle(const struct kl_cuda_context *c, kl_cu_stream stream)
+{
+    int capturing = 0, rc = 0;
+    uint64_t capture;
+
+    if (!c || !stream || kl_cuda_enter(c)) return true;
+    if (!c->driver->cuStreamGetCaptureInfo(stream, &capturing, &capture, NULL, NULL, NULL) && !capturing)
+        rc = c->driver->cuStreamQuery(stream);
+    kl_cuda_leave(c);
+    return rc != KL_CU_NOT_READY;
+}

@@ -35,4 +35,7 @@ void kl_cuda_leave(const struct kl_cuda_context *context);
 ncclResult_t kl_cuda_enable_peer(const struct kl_cuda_context *context, const struct kl_cuda_context *peer,
                                  bool *possible);
 
+/** Has the stream nothing left to do? True also for work that is being captured, and where there is no context or stream. */
+bool kl_cuda_stream_is_idle(const struct kl_cuda_context *context, kl_cu_stream stream);
+
 #endif
