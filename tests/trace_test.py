@@ -170,6 +170,7 @@ for rank in range(2):
 for m in memory:
     assert not kolo.ncclMemFree(m)
 """)
+        begins = []
         for rank, file in enumerate(files):
             events = self.check_events(load(file))
             calls, ops = ([e for e in events if e["cat"] == c] for c in ("call", "operation"))
@@ -183,12 +184,14 @@ for m in memory:
             self.assertEqual(ops[0]["args"], {"number": 1, "collective": 1, "bytes": 32, "count": 8, "type": "float", "operator": "sum",
                                               "way": "direct"})
             self.assertEqual(ops[20]["args"]["peer"], 1 - rank)
+            begins.append([e["ts"] for e in ops if "collective" in e["args"]])
             for call, op in zip(calls[:21], ops):
                 self.assertLessEqual(call["ts"], op["ts"] + 0.01)
                 self.assertLessEqual(op["ts"] + op["dur"], call["ts"] + call["dur"] + 0.01)
         found = self.json(*files, "-o", self.path("all"))
         self.assertEqual(found["compared"], 21)
-        self.assertGreaterEqual(found["ranks"][1]["last_to_begin"], 20)
+        late = sum(one > zero for zero, one in zip(*begins))  # nearly all 21, or fewer where the machine held up rank 0
+        self.assertAlmostEqual(found["ranks"][1]["last_to_begin"], late, delta=1)
 
     def test_an_operation_that_waits_for_a_rank_is_in_the_trace(self):
         files = self.on_gpus("""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 import kolocc
+from world import both_have_joined
 
 DONE = 9
 
@@ -120,6 +121,7 @@ def leaves(comm: kolocc.Communicator) -> str:
 
 def silence(comm: kolocc.Communicator) -> str:
     """Rank 1 sends nothing."""
+    both_have_joined(comm)
     comm.set_timeout(0.2 if comm.rank == 0 else 0)
     try:
         comm.recv(bytearray(1), 1 - comm.rank, tag=7)
@@ -131,16 +133,19 @@ def silence(comm: kolocc.Communicator) -> str:
 
 def abort(comm: kolocc.Communicator) -> None:
     """A thread of rank 0 aborts the communicator that both ranks wait in."""
+    aborts = threading.Thread(target=comm.abort)
+    request = comm.irecv(bytearray(1), 1 - comm.rank, 7)
     try:
-        request = comm.irecv(bytearray(1), 1 - comm.rank, 7)
-        if comm.rank == 1:
-            comm.send(b"1", 0, tag=8)
-        else:
-            comm.recv(bytearray(1), 1, tag=8)  # before it, rank 1 may still be in init, which an abort fails
-            threading.Thread(target=comm.abort).start()
+        both_have_joined(comm)
+        if comm.rank == 0:
+            aborts.start()
         request.wait(300)
     except (kolocc.KoloError, ValueError) as error:
         assert not isinstance(error, kolocc.Timeout)
+        if comm.rank == 0:
+            aborts.join()
+        else:
+            comm.abort()  # a destroy would raise the same
         return
     raise AssertionError("the wait has ended without a failure")
 

@@ -78,7 +78,8 @@ enum { KL_COMM_TUNER_NAME = 256 };                                /* bytes */
 
 struct kl_failure {
     pthread_mutex_t lock;
-    char text[KL_ERROR_TEXT]; /* under lock */
+    char text[KL_ERROR_TEXT];    /* under lock */
+    _Atomic uint32_t is_written; /* other ranks hear of it before the communicator has `failed` here */
 };
 
 /** The job in progress on a communicator, so that no other may begin: job.h. */

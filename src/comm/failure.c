@@ -36,6 +36,7 @@ static bool record(ncclComm_t comm, int culprit, ncclResult_t code, const char *
 {
     if (kl_load_relaxed(&comm->failed)) return false;
     write_text(comm, culprit, code, text, comm->failure.text, sizeof comm->failure.text);
+    kl_store_release(&comm->failure.is_written, 1); /* pairs with kl_comm_on_left */
     if (tell && comm->bootstrap) kl_bootstrap_report(comm->bootstrap, culprit, code, comm->failure.text);
     if (!kl_load_acquire(&comm->phase)) {
         kl_flight_on_failure(comm, code, comm->failure.text);

@@ -65,5 +65,6 @@ void kl_comm_on_left(void *ctx, int peer)
 {
     ncclComm_t comm = ctx;
 
-    kl_tagged_on_left(comm->tagged, peer);
+    /* A rank that leaves because of this one's failure: requests end with the failure. Pairs with kl_comm_fail. */
+    if (!kl_load_acquire(&comm->failure.is_written)) kl_tagged_on_left(comm->tagged, peer);
 }
