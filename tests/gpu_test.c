@@ -2,32 +2,29 @@
 /**
  * gpu_test.c - communicators on GPUs: all functions, types and operators give the bits of host devices.
  *
- * It uses CUDA's driver as the library does, so it runs on GPUs and on the stand-in, which ctest gives it. The oracle is
- * device/host/redop.h, rank after rank. Processes are this program again, with arguments.
+ * It uses CUDA's driver as the library does, so it runs on GPUs and on the stand-in, which ctest gives it. Processes are this
+ * program again, with arguments.
  */
 #include "bootstrap/bootstrap.h"
 
 #include "device/cuda/driver.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
-#include "device/host/redop.h"
 #include "include/kolo.h"
 #include "include/nccl.h"
+#include "tests/gpu_cases.h"
 #include "tests/gpu_graphs.h"
 #include "tests/gpu_memory.h"
 #include "tests/hang.h"
+#include "tests/kolo_test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-enum { RANKS = 8, COUNT = 1021, GUARD = 64, ARENA = RANKS * COUNT * 8 + 2 * GUARD };
 
 static const struct kl_cuda_driver *cu;
 /* Counted in a cell of the matrix, by this process, or by those that it started. */
@@ -35,180 +32,6 @@ static struct counts {
     unsigned long operations, comparisons, elsewhere; /* elsewhere: of them in memory that other processes cannot map */
     unsigned functions;                               /* a bit for each */
 } counts;
-
-/* ---- cases ---- */
-
-enum func { ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER, ALL_TO_ALL, GATHER, SCATTER, MESSAGES, FUNCS };
-enum { BUILT_IN = ncclNumOps, PREMUL_HOST = BUILT_IN, PREMUL_DEVICE, BITS, OPS = BITS + KL_BITS_OPS };
-
-struct tcase {
-    enum func func;
-    ncclDataType_t type;
-    int op;
-    size_t count;
-    size_t offset; /* bytes of the buffers from 256-byte alignment */
-    bool in_place;
-    int root;
-    unsigned seed;
-};
-
-static bool reduces(enum func f)
-{
-    return f <= REDUCE_SCATTER;
-}
-
-static bool exists(const struct tcase *c)
-{
-    if (!reduces(c->func)) return c->op == 0 && c->type % 4 == 0;
-    return c->op < BITS || c->type < ncclFloat16;
-}
-
-/* The cases of one function, type and operator: variants of size and place that take turns. */
-static struct tcase case_of(unsigned i, int nranks)
-{
-    static const size_t sizes[] = {COUNT, 1, 64, 7, COUNT - 13};
-    struct tcase c = {.func = (enum func)(i % FUNCS),
-                      .type = (ncclDataType_t)(i / FUNCS % ncclNumTypes),
-                      .op = (int)(i / FUNCS / ncclNumTypes % OPS),
-                      .seed = i};
-    const size_t size = kl_type_bytes(c.type);
-
-    c.count = sizes[(i + i / FUNCS) % 5];
-    c.offset = i % 3 == 0 ? 0 : i % 3 == 1 ? size : 1; /* aligned, by an element, by a byte */
-    c.in_place = i / 7 % 2;
-    c.root = (int)(i % (unsigned)nranks);
-    return c;
-}
-
-enum { CASES = FUNCS * ncclNumTypes * OPS, ALL_FUNCTIONS = (1 << FUNCS) - 1 };
-
-/* ---- data ---- */
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 31;
-    x *= 0x9e3779b97f4a7c15u;
-    return x ^ x >> 29;
-}
-
-/* Elements of a rank: random bits, among them NaNs, infinities and denormals, or small numbers. */
-static void fill(unsigned char *to, size_t bytes, unsigned seed, int rank)
-{
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(mix(seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 13);
-}
-
-static void scalar_of(const struct tcase *c, int rank, unsigned char scalar[8])
-{
-    fill(scalar, 8, c->seed + 5, rank);
-    if (c->type == ncclFloat32) memcpy(scalar, &(float){0.75f + (float)rank}, 4);
-    if (c->type == ncclFloat64) memcpy(scalar, &(double){0.1 + rank}, 8);
-    if (c->type == ncclFloat16) memcpy(scalar, &(uint16_t){0x3800 + (uint16_t)rank}, 2);
-    if (c->type == ncclBfloat16) memcpy(scalar, &(uint16_t){0x3f00 + (uint16_t)rank}, 2);
-    if (c->type == ncclFloat8e4m3 || c->type == ncclFloat8e5m2) scalar[0] = (unsigned char)(0x38 + rank);
-}
-
-/* The buffers of a rank, in elements. */
-static size_t send_elements(const struct tcase *c, int n)
-{
-    return c->func == REDUCE_SCATTER || c->func == ALL_TO_ALL || c->func == SCATTER ? c->count * (size_t)n : c->count;
-}
-
-static size_t recv_elements(const struct tcase *c, int n)
-{
-    return c->func == ALL_GATHER || c->func == ALL_TO_ALL || c->func == GATHER ? c->count * (size_t)n : c->count;
-}
-
-static bool has_place(const struct tcase *c)
-{
-    return c->in_place && c->func <= ALL_TO_ALL;
-}
-
-/* In place, where a buffer lies in the other. */
-static size_t send_behind(const struct tcase *c, int rank)
-{
-    return c->func == ALL_GATHER ? c->count * (size_t)rank : 0;
-}
-
-static size_t recv_behind(const struct tcase *c, int rank)
-{
-    return c->func == REDUCE_SCATTER ? c->count * (size_t)rank : 0;
-}
-
-static void redop_of(const struct tcase *c, int rank, int n, struct kl_redop *op)
-{
-    unsigned char scalar[8];
-
-    scalar_of(c, rank, scalar);
-    if (c->op < BUILT_IN)
-        assert_int_equal(kl_redop_init(op, c->type, (ncclRedOp_t)c->op, n), ncclSuccess);
-    else if (c->op < BITS)
-        assert_int_equal(kl_redop_init_scaled(op, c->type, scalar), ncclSuccess);
-    else
-        assert_int_equal(kl_redop_init_bits(op, c->type, (enum kl_bits_op)(c->op - BITS)), ncclSuccess);
-}
-
-/* Elements [from, from + count) of the reduction. */
-static void reduce_on_host(const struct tcase *c, int n, size_t from, unsigned char *to)
-{
-    static _Thread_local unsigned char in[ARENA];
-    const size_t size = kl_type_bytes(c->type);
-    struct kl_redop op;
-
-    for (int r = 0; r < n; r++) {
-        fill(in, send_elements(c, n) * size, c->seed, r);
-        redop_of(c, r, n, &op);
-        if (!r && op.first)
-            op.first(&op, to, in + from * size, c->count);
-        else if (!r)
-            memcpy(to, in + from * size, c->count * size);
-        else
-            op.combine(&op, to, to, in + from * size, c->count);
-    }
-    if (op.last) op.last(&op, to, c->count);
-}
-
-/* Part `part` of rank `from`'s send buffer. */
-static void part_on_host(const struct tcase *c, int n, int from, int part, unsigned char *to)
-{
-    static _Thread_local unsigned char in[ARENA];
-    const size_t size = kl_type_bytes(c->type);
-
-    fill(in, send_elements(c, n) * size, c->seed, from);
-    memcpy(to, in + (size_t)part * c->count * size, c->count * size);
-}
-
-/* The rank's receive buffer, as it should be; false: it gets no result. */
-static bool result_on_host(const struct tcase *c, int n, int rank, unsigned char *to)
-{
-    const size_t bytes = c->count * kl_type_bytes(c->type);
-
-    switch (c->func) {
-    case ALL_REDUCE:
-    case REDUCE:
-        reduce_on_host(c, n, 0, to);
-        return c->func == ALL_REDUCE || rank == c->root;
-    case REDUCE_SCATTER:
-        reduce_on_host(c, n, c->count * (size_t)rank, to);
-        return true;
-    case BROADCAST:
-        part_on_host(c, n, c->root, 0, to);
-        return true;
-    case GATHER:
-    case ALL_GATHER:
-        for (int r = 0; r < n; r++) part_on_host(c, n, r, 0, to + (size_t)r * bytes);
-        return c->func == ALL_GATHER || rank == c->root;
-    case ALL_TO_ALL:
-        for (int r = 0; r < n; r++) part_on_host(c, n, r, rank, to + (size_t)r * bytes);
-        return true;
-    case SCATTER:
-        part_on_host(c, n, c->root, rank, to);
-        return true;
-    default:
-        part_on_host(c, n, (rank + n - 1) % n, 0, to);
-        return true;
-    }
-}
 
 /* ---- ranks ---- */
 
@@ -735,7 +558,7 @@ static bool read_arguments(char **argv)
 {
     struct job *j = of_process = calloc(1, sizeof *j);
 
-    if (!j) return false;
+    if (!j || prctl(PR_SET_PDEATHSIG, SIGKILL)) return false;
     j->n = atoi(argv[1]);
     j->gpus = atoi(argv[2]);
     j->mode = (enum mode)atoi(argv[3]);
