@@ -6,7 +6,7 @@
  * others are queued, and a KoloWork stands for them (work.hpp). Tensors that Kolo cannot use where they lie are staged (tensors.hpp). Messages with
  * tags are another backend's (tagged.hpp, or gloo), made with the group: a receive may be started before its sender has anything to say.
  *
- * One translation unit: the extension is compiled at a user's first group, and each unit would read the headers of PyTorch again.
+ * One translation unit: users compile it (python -m kolocc.torch), and each unit would read the headers of PyTorch again.
  */
 #include "barriers.hpp"
 #include "groups.hpp"
