@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+
 from spack.package import *
 
 
@@ -35,12 +37,12 @@ class Kolo(CMakePackage):
     def cmake_args(self):
         args = [
             self.define("KOLO_TESTS", False),
-            self.define("CMAKE_BUILD_TYPE", "Release"),
+            self.define("KOLO_GPU", "OFF"),
             self.define_from_variant("KOLO_CUDA", "cuda_standin"),
             self.define_from_variant("KOLO_PYTHON", "python"),
         ]
         if self.spec.satisfies("+python"):
-            args.append(self.define("KOLO_PYTHON_INSTALL_DIR", python_platlib))
+            args.append(self.define("KOLO_PYTHON_INSTALL_DIR", os.path.relpath(python_platlib, self.prefix)))
         return args
 
     def setup_run_environment(self, env):

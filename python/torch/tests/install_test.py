@@ -12,7 +12,7 @@ import kolocc
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SOURCES = re.search(r"set\(sources ([^)]*)\)", (ROOT / "python/torch/CMakeLists.txt").read_text())[1].split()  # as the wheel has them
+SOURCES = re.search(r"set\(sources\s([^)]*)\)", (ROOT / "python/torch/CMakeLists.txt").read_text())[1].split()  # as the wheel has them
 JOB = """
 import torch, torch.distributed as dist
 import kolocc.torch
@@ -43,6 +43,10 @@ def run(package, tmp_path, *words, **variables):
     env = {k: v for k, v in os.environ.items() if k not in ("KOLO_TORCH_MODULE", "PYTHONPATH", "XDG_CACHE_HOME")}
     env.update(PYTHONPATH=str(package), XDG_CACHE_HOME=str(tmp_path / "cache"), **variables)
     return subprocess.run([sys.executable, *words], capture_output=True, text=True, env=env)
+
+
+def test_all_sources_are_installed():
+    assert sorted(SOURCES) == sorted(p.name for p in (ROOT / "python/torch").iterdir() if p.suffix in (".cc", ".hpp"))
 
 
 def test_the_extension_is_compiled_where_it_is_missing(package, tmp_path):

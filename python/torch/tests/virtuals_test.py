@@ -31,7 +31,7 @@ INHERITED_SINCE_2_14 = {
     "supportsWindow": "the default says no: windows are kolocc's",
     "new_window": "belongs to supportsWindow",
 }
-SOURCE = pathlib.Path(__file__).parent.parent / "kolo_backend.cc"
+SOURCE = pathlib.Path(__file__).parent.parent / "backend.hpp"
 HEADER = pathlib.Path(torch.__path__[0]) / "include/torch/csrc/distributed/c10d/Backend.hpp"
 
 
