@@ -10,13 +10,13 @@
 enum { NAP_NS = 50000 };
 
 ncclResult_t kl_gpu_offer(struct kl_gpu_offers *offers, uint32_t turn, int worker, const struct kl_cuda_context *c,
-                          uint64_t at, uint32_t fact)
+                          uint64_t at, const struct kl_gpu_facts *facts)
 {
     struct kl_gpu_export_handle *memory = &offers->gpu[worker][turn % KL_OFFERS_TURNS].memory;
 
     if (at && !kl_gpu_far_export(c, (const void *)(uintptr_t)at, memory))
         return KL_FAIL(ncclUnhandledCudaError, "other processes cannot map memory of device %d", c->device);
-    offers->gpu[worker][turn % KL_OFFERS_TURNS].fact = fact;
+    if (facts) offers->gpu[worker][turn % KL_OFFERS_TURNS].facts = *facts;
     kl_store_release(&offers->gpu[worker][turn % KL_OFFERS_TURNS].turn, turn); /* pairs with kl_gpu_offers_test */
     return ncclSuccess;
 }
@@ -47,9 +47,9 @@ ncclResult_t kl_gpu_offers_await(struct kl_gpu_offers *offers, uint32_t turn, in
     }
 }
 
-uint32_t kl_gpu_offers_fact(const struct kl_gpu_offers *offers, uint32_t turn, int worker)
+const struct kl_gpu_facts *kl_gpu_offers_facts(const struct kl_gpu_offers *offers, uint32_t turn, int worker)
 {
-    return offers->gpu[worker][turn % KL_OFFERS_TURNS].fact;
+    return &offers->gpu[worker][turn % KL_OFFERS_TURNS].facts;
 }
 
 ncclResult_t kl_gpu_offers_map(const struct kl_gpu_offers *offers, uint32_t turn, int worker,
