@@ -21,14 +21,18 @@ ncclResult_t kl_gpu_offer(struct kl_gpu_offers *offers, uint32_t turn, int worke
     return ncclSuccess;
 }
 
+bool kl_gpu_offers_lack(const struct kl_gpu_offers *offers, uint32_t turn, int worker)
+{
+    return kl_load_acquire(&offers->gpu[worker][turn % KL_OFFERS_TURNS].turn) != turn; /* pairs with kl_gpu_offer */
+}
+
 ncclResult_t kl_gpu_offers_test(struct kl_gpu_offers *offers, uint32_t turn, int nworkers, bool *there)
 {
     *there = false;
     if (kl_load_acquire(&offers->broken)) /* pairs with kl_gpu_offers_break */
         return KL_FAIL(ncclRemoteError, "the process of another GPU has failed to make memory for kernels of others");
     for (int w = 0; w < nworkers; w++)
-        if (kl_load_acquire(&offers->gpu[w][turn % KL_OFFERS_TURNS].turn) != turn) /* pairs with kl_gpu_offer */
-            return ncclSuccess;
+        if (kl_gpu_offers_lack(offers, turn, w)) return ncclSuccess;
     *there = true;
     return ncclSuccess;
 }

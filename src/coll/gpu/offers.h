@@ -41,6 +41,9 @@ ncclResult_t kl_gpu_offer(struct kl_gpu_offers *offers, uint32_t turn, int worke
 /** Have all workers come to the turn? ncclRemoteError: a process has failed. */
 ncclResult_t kl_gpu_offers_test(struct kl_gpu_offers *offers, uint32_t turn, int nworkers, bool *there);
 
+/** Has a worker's process not come to the turn? */
+bool kl_gpu_offers_lack(const struct kl_gpu_offers *offers, uint32_t turn, int worker);
+
 /** Wait for that, KL_GPU_PEERS_MS for each worker at most. */
 ncclResult_t kl_gpu_offers_await(struct kl_gpu_offers *offers, uint32_t turn, int nworkers);
 

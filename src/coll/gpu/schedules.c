@@ -492,6 +492,11 @@ ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *s, const struct kl_ta
     return wires ? add_programs(s, wires, &wanted, out) : ncclSuccess;
 }
 
+bool kl_gpu_schedules_lack(const struct kl_gpu_schedules *s, int rank)
+{
+    return s->offers && kl_gpu_offers_lack(s->offers, s->turn, s->worker_of[rank]);
+}
+
 ncclResult_t kl_gpu_schedules_await_memory(struct kl_gpu_schedules *s, int worker, kl_cu_stream stream)
 {
     const struct kl_cuda_context *c = s->worker[worker].context;
