@@ -5,7 +5,11 @@
  * replayed. The second process is this program again, with the name of its part. With the argument "hosts" they are on two
  * emulated hosts, where calls do not wait for other processes.
  */
+#include "comm/comm.h"
+
 #include "bootstrap/bootstrap.h"
+#include "coll/gpu/far.h"
+#include "comm/handle.h"
 #include "device/cuda/context.h"
 #include "device/device.h"
 #include "include/kolo.h"
@@ -14,6 +18,7 @@
 #include "tests/gpu_memory.h"
 #include "tests/hang.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -391,6 +396,20 @@ static int capture_alone(struct side *s)
     return ncclCommAbort(s->comm) || rc != ncclInvalidUsage;
 }
 
+static int never(struct kl_cu_ipc_handle *handle, uint64_t ptr)
+{
+    (void)handle;
+    (void)ptr;
+    return pause();
+}
+
+/* Its call is there; then it does not give others the memory for schedules, until the parent kills it. */
+static int stop_before_memory(struct side *s)
+{
+    ((struct kl_cuda_driver *)(uintptr_t)cu)->cuIpcGetMemHandle = never;
+    return reduce(s, COUNT) != ncclSuccess;
+}
+
 static const struct part {
     const char *name;
     int (*play)(struct side *s);
@@ -408,6 +427,7 @@ static const struct part {
     {"large", send_large_and_leave},
     {"dies-in-graph", die_in_a_graph},
     {"not-captured", capture_alone},
+    {"stops", stop_before_memory},
 };
 
 static int play(const char *name, const char *hex)
@@ -499,6 +519,40 @@ static void streams_do_not_wait_for_a_killed_process(void **state)
     assert_true(rc == ncclSuccess || rc == ncclRemoteError); /* the death may be known before */
     assert_int_equal(cu->cuStreamSynchronize(NULL), 0);      /* ends when it is */
     expect_failure(&s);
+    leave(&s, true);
+    end(child, true);
+}
+
+/* Has the other process published its next call? */
+static bool has_come(const struct side *s)
+{
+    ncclComm_t comm = kl_handle_try(s->comm);
+    struct kl_gpu_team *team = comm->shared->team;
+
+    pthread_mutex_lock(&team->lock);
+    const bool come = kl_gpu_far_has_come(team, 1);
+    pthread_mutex_unlock(&team->lock);
+    kl_handle_leave(comm);
+    return come;
+}
+
+static void a_process_without_memory_for_schedules_is_named(void **state)
+{
+    const char *mover = getenv("KOLO_CUDA_MOVER");
+    ncclUniqueId id;
+    struct side s;
+
+    (void)state;
+    if (!mover || strcmp(mover, "schedule") != 0 || gpus() != 2) skip();
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    pid_t child = start("stops", &id);
+    setenv("KOLO_TIMEOUT", "1", 1); /* of this process alone */
+    assert_int_equal(join(&s, &id, 0), ncclSuccess);
+    unsetenv("KOLO_TIMEOUT");
+    while (!has_come(&s)) sched_yield();
+    assert_int_equal(outcome(&s, reduce(&s, COUNT)), ncclSystemError);
+    expect_text(s.comm, "AllReduce of rank 0 has waited KOLO_TIMEOUT for the memory for schedules of rank 1");
+    kill(child, SIGKILL);
     leave(&s, true);
     end(child, true);
 }
@@ -698,6 +752,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_without_its_gpu_is_named),
         cmocka_unit_test(a_killed_process_is_named),
         cmocka_unit_test(streams_do_not_wait_for_a_killed_process),
+        cmocka_unit_test(a_process_without_memory_for_schedules_is_named),
         cmocka_unit_test(an_abort_is_named),
         cmocka_unit_test(different_calls_are_named),
         cmocka_unit_test(different_messages_are_named),

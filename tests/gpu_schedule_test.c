@@ -49,8 +49,10 @@ static const struct plan {
 } plans[] = {
     {.algo = "Ring", .proto = "Simple", .fifo = "16384", .funcs = (1u << FUNCS) - 1},
     {.algo = "Ring", .proto = "LL", .fifo = "16384", .funcs = (1u << FUNCS) - 1},
+    {.algo = "Ring", .proto = "LL128", .fifo = "16384", .funcs = (1u << FUNCS) - 1},
     {.algo = "Tree", .proto = "Simple", .fifo = "16384", .funcs = 1u << ALL_REDUCE},
     {.algo = "Tree", .proto = "LL", .fifo = "16384", .funcs = 1u << ALL_REDUCE},
+    {.algo = "Tree", .proto = "LL128", .fifo = "16384", .funcs = 1u << ALL_REDUCE},
     {.algo = "PAT", .proto = "Simple", .fifo = "16384", .funcs = 1u << REDUCE_SCATTER | 1u << ALL_GATHER},
     {.algo = "Ring", .proto = "Simple", .funcs = 1u << ALL_REDUCE, .large = true},
     {.funcs = (1u << FUNCS) - 1, .exact = true},
@@ -516,11 +518,19 @@ static bool next_hashes(struct part *part, int parts, char *line, size_t size)
     return true;
 }
 
+/* Of a line: does its plan say so? */
+static bool is_in_ll128(const char *line)
+{
+    const struct plan *p = &plans[strtol(line + strlen("hash plan "), NULL, 10)];
+
+    return p->proto && !strcmp(p->proto, "LL128");
+}
+
 static unsigned long compare(const struct job *j)
 {
     struct part gpus[RANKS], host;
     char on_gpus[2048], on_hosts[2048];
-    unsigned long compared = 0;
+    unsigned long compared = 0, in_ll128 = 0;
 
     for (int p = 0; p < j->processes; p++) start(&gpus[p], j, "cuda", j->processes > 1 ? p : -1);
     start(&host, j, "host", -1);
@@ -530,10 +540,12 @@ static unsigned long compare(const struct job *j)
             fail_msg("%d ranks of %d processes on %d GPUs:\n  %s\n  but on hosts\n  %s", j->n, j->processes, j->gpus,
                      on_gpus, on_hosts);
         compared++;
+        in_ll128 += is_in_ll128(on_hosts);
     }
     assert_false(next_hash(&host));
     for (int p = 0; p < j->processes; p++) { /* kernels did all of them */
         assert_int_equal(count_in(gpus[p].log, " GPUs, blocks of "), compared);
+        assert_true(in_ll128 > 0 && count_in(gpus[p].log, " LL128, ") >= in_ll128);
         end_part(&gpus[p]);
     }
     end_part(&host);
@@ -552,7 +564,7 @@ static void bits_are_those_of_the_engine(void **state)
         for (int g = 0; g < 3; g++) {
             const int n = sizes[i], gpus = g == 0 ? 1 : g == 1 ? 2 : n;
             if (gpus > cu->devices || (g == 2 && n == 2) || (most && n > (int)strtol(most, NULL, 10))) continue;
-            compared += compare(&(struct job){.n = n, .gpus = gpus, .turn = turn++, .shares = 5, .processes = 1});
+            compared += compare(&(struct job){.n = n, .gpus = gpus, .turn = turn++, .shares = 7, .processes = 1});
         }
     printf("%lu operations by schedules, bits as on host devices\n", compared);
     assert_true(compared > 0);
@@ -569,7 +581,7 @@ static struct job *processes(int n, int nprocesses, int gpus, int turn)
     j->processes = nprocesses;
     j->gpus = gpus;
     j->turn = turn;
-    j->shares = 12;
+    j->shares = 16;
     for (int p = 0; p < PLANS; p++) assert_int_equal(ncclGetUniqueId(&j->ids[p]), ncclSuccess);
     return j;
 }
@@ -612,6 +624,41 @@ static void processes_that_share_a_gpu_go_another_way(void **state)
         end_part(&part[p]);
     }
     free(j);
+}
+
+/* ---- where LL128 is safe ---- */
+
+/* Two ranks of one process or two, on GPUs of a machine: lines of their logs with a text. */
+static unsigned long count_on(const char *machine, int nprocesses, const char *text)
+{
+    struct job *j = processes(2, nprocesses, 2, 0);
+    struct part part[2];
+    unsigned long found = 0;
+    char path[256];
+
+    snprintf(path, sizeof path, "tests/data/topologies/synthetic/%s.xml", machine);
+    assert_int_equal(access(path, R_OK), 0);
+    setenv("NCCL_TOPO_FILE", path, 1);
+    j->shares = 200;
+    for (int p = 0; p < nprocesses; p++) start(&part[p], j, "cuda", nprocesses > 1 ? p : -1);
+    for (int p = 0; p < nprocesses; p++) {
+        while (next_hash(&part[p])) continue;
+        found += count_in(part[p].log, text);
+        end_part(&part[p]);
+    }
+    unsetenv("NCCL_TOPO_FILE");
+    free(j);
+    return found;
+}
+
+/* Each communicator of each process says so; ranks of a process share it. */
+static void ll128_is_chosen_over_nvlink_only(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 2; n++) {
+        assert_int_equal(count_on("h100-nvsw-0nic", n, "LL128 may be chosen"), n * PLANS);
+        assert_int_equal(count_on("pcie-8gpu-0nic-l40s", n, "LL128 only where NCCL_PROTO has it"), n * PLANS);
+    }
 }
 
 /* ---- aborts ---- */
@@ -754,6 +801,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bits_are_those_of_the_engine),
     };
     const struct CMUnitTest of_processes[] = {
+        cmocka_unit_test(ll128_is_chosen_over_nvlink_only),
         cmocka_unit_test(processes_that_share_a_gpu_go_another_way),
         cmocka_unit_test(processes_have_the_bits_of_the_engine),
     };

@@ -4,9 +4,9 @@
 #define ADDRESS(name) &kl_algorithm_##name,
 const struct kl_algorithm *const kl_algorithms[] = {KL_ALGORITHM_TABLE(ADDRESS) NULL};
 
-bool kl_algorithm_has_rows(int algorithm, int proto)
+bool kl_algorithm_has_rows(int algorithm)
 {
-    return kl_algorithms[algorithm]->find && proto != KL_PROTO_LL128;
+    return kl_algorithms[algorithm]->find;
 }
 
 int kl_algorithm_find(int func, int algo, int proto, enum kl_peer_connect memory)

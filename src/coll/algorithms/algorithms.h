@@ -40,7 +40,7 @@ extern const struct kl_algorithm *const kl_algorithms[];
 int kl_algorithm_find(int func, int algo, int proto, enum kl_peer_connect memory);
 
 /** Is it a schedule over edges from rank to rank, so that GPUs can follow its rows (coll/gpu/rows.h)? */
-bool kl_algorithm_has_rows(int algorithm, int proto);
+bool kl_algorithm_has_rows(int algorithm);
 
 /** The shared-memory exchange of ranks that have used Mapped; it carries notices as well. */
 struct kl_shm_exchange *kl_peer_direct_exchange(struct kl_edges *edges);

@@ -14,7 +14,8 @@ static bool is_served(const struct kl_chooser *c, int func, int algo, int proto)
 {
     const int algorithm = kl_algorithm_find(func, algo, proto, c->memory);
 
-    return algorithm >= 0 && (!c->by_rows || kl_algorithm_has_rows(algorithm, proto));
+    if (algorithm < 0 || !c->by_rows) return algorithm >= 0;
+    return kl_algorithm_has_rows(algorithm) && (proto != KL_PROTO_LL128 || c->ll128 >> func & 1);
 }
 
 /* Candidates that no algorithm here serves. False: none is left. */

@@ -26,8 +26,9 @@ struct kl_chooser {
     struct kl_tuner *tuner;         /* NULL: the model decides alone */
     /* the network that reduces between nodes; NULL: none, or one that knows all operations */
     const struct kl_collnet *collnet;
-    bool by_rows; /* only algorithms that GPUs can follow (kl_algorithm_has_rows), if the settings leave one */
-    bool ordered; /* reductions whose result depends on the order are done in the ranks' order */
+    bool by_rows;   /* only algorithms that GPUs can follow (kl_algorithm_has_rows), if the settings leave one */
+    uint32_t ll128; /* then, bits: functions for which they may use LL128 */
+    bool ordered;   /* reductions whose result depends on the order are done in the ranks' order */
     struct kl_remembered {
         size_t count;
         uint32_t key; /* function, type and operation; 0: nothing is remembered */

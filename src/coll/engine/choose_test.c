@@ -239,6 +239,28 @@ static void what_needs_memory_in_common_falls_away_without(void **state)
     assert_true(taken > 100);
 }
 
+/* GPUs follow LL128 only for functions for which they may; the others get another protocol. */
+static void gpus_get_ll128_only_where_they_may(void **state)
+{
+    struct kl_tuning t = tuning_of(8, 1, NULL, NULL);
+    struct kl_chooser all = {.tuning = &t, .by_rows = true, .ll128 = (1u << KL_FUNCS) - 1};
+    struct kl_chooser one = {.tuning = &t, .by_rows = true, .ll128 = 1u << KL_FUNC_ALL_GATHER};
+    uint64_t seed = 5;
+    int taken = 0, left = 0;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        struct kl_task task = draw_task(&seed);
+        const struct kl_choice free = choose(&all, task), bound = choose(&one, task);
+        const bool may = task.func == KL_FUNC_ALL_GATHER;
+        assert_true(kl_algorithm_has_rows(free.algorithm) && kl_algorithm_has_rows(bound.algorithm));
+        assert_true(may ? same(&free, &bound) : bound.proto != KL_PROTO_LL128);
+        taken += may && bound.proto == KL_PROTO_LL128;
+        left += !may && free.proto == KL_PROTO_LL128;
+    }
+    assert_true(taken > 20 && left > 20);
+}
+
 /* ---- what is tried first ---- */
 
 static bool tries_peer_direct(const struct kl_chooser *like, const char *algo, struct kl_task task)
@@ -395,6 +417,7 @@ int main(void)
         cmocka_unit_test(every_row_can_be_had_by_force),
         cmocka_unit_test(what_depends_on_the_order_is_done_in_order),
         cmocka_unit_test(what_needs_memory_in_common_falls_away_without),
+        cmocka_unit_test(gpus_get_ll128_only_where_they_may),
         cmocka_unit_test(large_operations_are_tried_in_the_ranks_own_buffers),
         cmocka_unit_test(a_tuner_is_a_source_of_the_choice),
         cmocka_unit_test(a_tuner_cannot_choose_a_missing_algorithm),

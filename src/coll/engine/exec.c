@@ -208,9 +208,15 @@ void kl_exec_limit(struct kl_exec *e, const struct kl_limits *limits)
     e->chooser.limits = limits;
 }
 
-void kl_exec_use_rows(struct kl_exec *e)
+void kl_exec_use_rows(struct kl_exec *e, bool ll128)
 {
+    const char *text = e->chooser.tuning->proto;
+    int named[KL_FUNCS][KL_ALGOS] = {{0}};
+
     e->chooser.by_rows = true;
+    if (*text) (void)kl_tuning_parse("NCCL_PROTO", text, kl_proto_name, KL_PROTOS, named); /* the tuner has read it */
+    for (int f = 0; f < KL_FUNCS; f++)
+        if (ll128 || named[f][KL_PROTO_LL128]) e->chooser.ll128 |= 1u << f;
 }
 
 ncclResult_t kl_exec_choose(struct kl_exec *e, struct kl_task *t)

@@ -58,8 +58,9 @@ void kl_exec_freeze(struct kl_exec *exec);
 /** Limits of the collectives that are chosen from now on; NULL: none. They stay the caller's. */
 void kl_exec_limit(struct kl_exec *exec, const struct kl_limits *limits);
 
-/** Choose algorithms that GPUs can follow (kl_algorithm_has_rows), where the settings leave one. */
-void kl_exec_use_rows(struct kl_exec *exec);
+/** Choose algorithms that GPUs can follow (kl_algorithm_has_rows), where the settings leave one. `ll128`: that protocol is
+ * safe between the GPUs; else it is for functions for which NCCL_PROTO names it. */
+void kl_exec_use_rows(struct kl_exec *exec, bool ll128);
 
 /** Is an all-to-all of `count` elements for each rank one operation (KL_FUNC_ALL_TO_ALL)? Else it consists of
  * messages. */

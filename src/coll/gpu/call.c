@@ -4,6 +4,7 @@
 #include "coll/gpu/far.h"
 #include "coll/gpu/graphs.h"
 #include "coll/gpu/relay.h"
+#include "coll/gpu/schedules.h"
 #include "coll/gpu/stage.h"
 #include "coll/gpu/submit.h"
 #include "device/cuda/memory.h"
@@ -368,20 +369,37 @@ static void wait_a_moment(struct kl_gpu_team *team)
     (void)pthread_cond_timedwait(&team->changed, &team->lock, &until);
 }
 
-/* The ranks that an operation waits for, as "1, 2, 3". */
-static void list_missing(const struct kl_gpu_team *team, const struct kl_gpu_call *call, char *text, size_t size)
+static bool has_not_come(const struct kl_gpu_team *team, int rank)
+{
+    return kl_gpu_is_far(team, rank) ? !kl_gpu_far_has_come(team, rank) : !team->first[rank];
+}
+
+static bool lacks_memory(const struct kl_gpu_team *team, int rank)
+{
+    return kl_gpu_schedules_lack(team->schedules, rank);
+}
+
+/* As "1, 2, 3". */
+static void list_ranks(const struct kl_gpu_team *team, bool (*is_one)(const struct kl_gpu_team *team, int rank),
+                       char *text, size_t size)
 {
     size_t used = 0;
 
     *text = '\0';
-    if (!team->first[call->rank]) {
-        const struct kl_gpu_op *m = team->messages[call->rank];
-        if (m) snprintf(text, size, "%d", m->task->peer);
-        return;
-    }
     for (int r = 0; r < team->nranks && used + 16 < size; r++)
-        if (kl_gpu_is_far(team, r) ? !kl_gpu_far_has_come(team, r) : !team->first[r])
-            used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
+        if (is_one(team, r)) used += (size_t)snprintf(text + used, size - used, "%s%d", used ? ", " : "", r);
+}
+
+/* The ranks for whose calls an operation waits. */
+static void list_missing(const struct kl_gpu_team *team, const struct kl_gpu_call *call, char *text, size_t size)
+{
+    const struct kl_gpu_op *m = team->messages[call->rank];
+
+    *text = '\0';
+    if (team->first[call->rank])
+        list_ranks(team, has_not_come, text, size);
+    else if (m)
+        snprintf(text, size, "%d", m->task->peer);
 }
 
 static const struct kl_task *first_waiting(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
@@ -391,11 +409,24 @@ static const struct kl_task *first_waiting(const struct kl_gpu_team *team, const
     return op ? op->task : call->op[0].task;
 }
 
+/* All have called, and a process has stopped since, or is slow; or its memory comes just now. */
+static ncclResult_t late_memory(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
+{
+    char missing[256];
+
+    list_ranks(team, lacks_memory, missing, sizeof missing);
+    return KL_FAIL(ncclSystemError,
+                   "%s of rank %d has waited KOLO_TIMEOUT for the memory for schedules of %s%s: has a process stopped?",
+                   kl_func_info[first_waiting(team, call)->func].name, call->rank, *missing ? "rank " : "other ranks",
+                   missing);
+}
+
 static ncclResult_t late(const struct kl_gpu_team *team, const struct kl_gpu_call *call)
 {
     char missing[256];
 
     list_missing(team, call, missing, sizeof missing);
+    if (!*missing && team->schedules) return late_memory(team, call);
     return KL_FAIL(ncclSystemError,
                    "%s of rank %d has waited KOLO_TIMEOUT for the call of rank %s: ranks of one thread need "
                    "ncclGroupStart and ncclGroupEnd around their calls",

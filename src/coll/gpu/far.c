@@ -254,10 +254,10 @@ ncclResult_t kl_gpu_far_export_of(const struct kl_cuda_context *c, const struct 
                    kl_func_info[op->task->func].name, op->call->rank, buffer->name, buffer->ptr);
 }
 
-/* When nothing uses it any more. A stream that captures cannot be waited for. */
+/* When nothing uses it any more. A stream that captures cannot be waited for, and the operation that looks is on none yet. */
 static bool drop_import(const struct kl_gpu_team *team, struct kl_gpu_import *m)
 {
-    if (m->kept || team->capture) return false;
+    if (m->kept || m->look == team->far->looks || team->capture) return false;
     (void)m->worker->context->driver->cuStreamSynchronize(m->worker->stream);
     close_import(m);
     m->worker = NULL;
@@ -277,7 +277,7 @@ static struct kl_gpu_import *find_import(struct kl_gpu_team *team, const struct 
     return NULL;
 }
 
-/* A free place, or the next one that can be freed; NULL: graphs use all. */
+/* A free place, or the next one that can be freed; NULL: all are in use. */
 static struct kl_gpu_import *find_place(struct kl_gpu_team *team)
 {
     struct kl_gpu_far *far = team->far;
@@ -309,8 +309,10 @@ static ncclResult_t open_import(struct kl_gpu_team *team, const struct kl_gpu_wo
     uint64_t at;
 
     if (!m)
-        return KL_FAIL(ncclInvalidUsage, "graphs use %d allocations of other processes, the most of a communicator",
-                       KL_GPU_IMPORTS);
+        return KL_FAIL(
+            ncclInvalidUsage,
+            "rank %d: an operation and graphs use %d allocations of other processes, the most of a communicator", rank,
+            KL_GPU_IMPORTS);
     int rc = map_memory(w->context->driver, t, &at);
     if (rc)
         return KL_FAIL(ncclUnhandledCudaError,
@@ -331,6 +333,7 @@ ncclResult_t kl_gpu_far_import(struct kl_gpu_team *team, const struct kl_gpu_wor
     if (!t->base) return ncclSuccess;
     if (!m) KL_TRY(open_import(team, w, rank, t, &m));
     m->kept |= team->capture != 0;
+    m->look = team->far->looks;
     *ptr = (void *)(uintptr_t)(m->at + t->offset);
     return ncclSuccess;
 }
@@ -424,6 +427,7 @@ static ncclResult_t look_at(struct kl_gpu_team *team, const struct kl_gpu_worker
 
 ncclResult_t kl_gpu_far_look(struct kl_gpu_team *team, const struct kl_gpu_worker *w, struct kl_gpu_op **op)
 {
+    team->far->looks++;
     for (int r = 0; r < team->nranks; r++) {
         if (!kl_gpu_is_far(team, r)) continue;
         KL_TRY(look_at(team, w, r));

@@ -65,7 +65,8 @@ struct kl_gpu_import {
     const struct kl_gpu_worker *worker; /* NULL: unused */
     int process;
     uint64_t base, id, at;
-    bool kept; /* a graph may use it */
+    uint64_t look; /* the last one that found it */
+    bool kept;     /* a graph may use it */
 };
 
 /** Memory of a rank's GPU for other processes (stage.h). */
@@ -96,6 +97,7 @@ struct kl_gpu_far {
     struct kl_gpu_stage *stage[KL_JOB_RANKS]; /* by rank, newest first */
     struct kl_gpu_import import[KL_GPU_IMPORTS];
     int next_import;                    /* to be replaced */
+    uint64_t looks;                     /* at operations: memory of the last one is in use */
     struct kl_task *task;               /* by rank: of other processes' ranks, for the GPU that is looked at */
     struct kl_redop *redop;             /* by rank */
     struct kl_gpu_op *op;               /* by rank */

@@ -93,11 +93,12 @@ static ncclResult_t clear(const struct kl_gpu_worker *w, uint64_t at, size_t byt
 static ncclResult_t create_memory(struct kl_gpu_team *team, int i, struct kl_gpu_offers *offers)
 {
     const struct kl_cuda_context *c = team->worker[i].context;
+    const struct kl_gpu_facts facts = {.processors = c->processors};
     struct kl_gpu_flags *f = team->flags;
 
     KL_CUDA_TRY(c->driver, cuMemAlloc(&f->own[i], SETS * f->set), "flags of device %d", c->device);
     KL_TRY(clear(&team->worker[i], f->own[i], SETS * f->set));
-    return offers ? kl_gpu_offer(offers, TURN, i, c, f->own[i], (uint32_t)c->processors) : ncclSuccess;
+    return offers ? kl_gpu_offer(offers, TURN, i, c, f->own[i], &facts) : ncclSuccess;
 }
 
 static ncclResult_t map_memory(struct kl_gpu_team *team, int from, int to, const struct kl_gpu_offers *offers)
@@ -121,8 +122,8 @@ static ncclResult_t connect_gpu(struct kl_gpu_team *team, int from, struct kl_gp
 {
     for (int to = 0; to < team->nworkers; to++) {
         KL_TRY(map_memory(team, from, to, offers));
-        limit_blocks(team->flags,
-                     offers ? kl_gpu_offers_fact(offers, TURN, to) : (uint32_t)team->worker[to].context->processors);
+        limit_blocks(team->flags, (uint32_t)(offers ? kl_gpu_offers_facts(offers, TURN, to)->processors
+                                                    : team->worker[to].context->processors));
     }
     return ncclSuccess;
 }

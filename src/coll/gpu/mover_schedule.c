@@ -6,6 +6,7 @@
 #include "coll/gpu/mover.h"
 
 #include "base/log.h"
+#include "coll/algorithms/algorithms.h"
 #include "coll/gpu/names.h"
 #include "coll/gpu/schedule_fit.h"
 #include "coll/gpu/schedules.h"
@@ -50,8 +51,8 @@ static ncclResult_t set_job(const struct kl_gpu_share *s, size_t scale, struct k
 static void set_cut(const struct kl_gpu_share *s, size_t scale, struct kl_gpu_schedule *to)
 {
     const struct kl_partition *p = &s->task->choice.partition;
-    const bool lines = s->task->choice.proto != KL_PROTO_SIMPLE;
-    const size_t most = (lines ? KL_LL_BYTES : s->team->schedules->chunk_bytes) / s->bytes;
+    const uint32_t line_bytes = kl_gpu_line_bytes((enum kl_proto)s->task->choice.proto);
+    const size_t most = (line_bytes ? KL_LL_BYTES : s->team->schedules->chunk_bytes) / s->bytes;
 
     to->lo = p->lo * scale;
     to->mid = p->mid * scale;
@@ -59,9 +60,9 @@ static void set_cut(const struct kl_gpu_share *s, size_t scale, struct kl_gpu_sc
     to->most = most * scale;
     to->grain = GRAIN_BYTES / s->bytes;
     to->slots = KL_SLOTS;
-    to->slot_bytes = kl_gpu_slot_bytes(lines);
-    to->lines = lines;
-    to->slice = lines ? to->most : KL_SLOT_BYTES / s->bytes * scale;
+    to->slot_bytes = kl_gpu_slot_bytes(line_bytes);
+    to->line_bytes = line_bytes;
+    to->slice = line_bytes ? to->most : KL_SLOT_BYTES / s->bytes * scale;
 }
 
 /* Its context is current. */
@@ -83,6 +84,16 @@ static ncclResult_t launch(const struct kl_gpu_share *s, int worker, unsigned th
     return kl_gpu_schedules_end(all, worker, stream);
 }
 
+static void log_launch(const struct kl_gpu_share *s, unsigned threads)
+{
+    const struct kl_choice *c = &s->task->choice;
+
+    KL_INFO(KL_TUNING, "%s: %zu Bytes: %s %s, %d channels, %d ranks on %d GPUs, blocks of %u threads",
+            kl_func_info[s->task->func].name, s->task->count * s->bytes,
+            kl_algo_name[kl_algorithms[c->algorithm]->algo], kl_proto_name[c->proto], c->partition.nchannels, s->ranks,
+            s->team->nworkers, threads);
+}
+
 static ncclResult_t launch_all(const struct kl_gpu_share *s, const struct kl_gpu_programs *programs)
 {
     struct kl_gpu_schedules *all = s->team->schedules;
@@ -102,9 +113,7 @@ static ncclResult_t launch_all(const struct kl_gpu_share *s, const struct kl_gpu
         kl_cuda_leave(c);
         KL_TRY(rc);
     }
-    KL_INFO(KL_TUNING, "%s: %zu Bytes: %d channels, %d ranks on %d GPUs, blocks of %u threads",
-            kl_func_info[s->task->func].name, s->task->count * s->bytes, s->task->choice.partition.nchannels, s->ranks,
-            all->nworkers, threads);
+    log_launch(s, threads);
     return ncclSuccess;
 }
 

@@ -10,15 +10,20 @@
 enum { NAP_NS = 50000 };
 
 ncclResult_t kl_gpu_offer(struct kl_gpu_offers *offers, uint32_t turn, int worker, const struct kl_cuda_context *c,
-                          uint64_t at, uint32_t fact)
+                          uint64_t at, const struct kl_gpu_facts *facts)
 {
     struct kl_gpu_export_handle *memory = &offers->gpu[worker][turn % KL_OFFERS_TURNS].memory;
 
     if (at && !kl_gpu_far_export(c, (const void *)(uintptr_t)at, memory))
         return KL_FAIL(ncclUnhandledCudaError, "other processes cannot map memory of device %d", c->device);
-    offers->gpu[worker][turn % KL_OFFERS_TURNS].fact = fact;
+    if (facts) offers->gpu[worker][turn % KL_OFFERS_TURNS].facts = *facts;
     kl_store_release(&offers->gpu[worker][turn % KL_OFFERS_TURNS].turn, turn); /* pairs with kl_gpu_offers_test */
     return ncclSuccess;
+}
+
+bool kl_gpu_offers_lack(const struct kl_gpu_offers *offers, uint32_t turn, int worker)
+{
+    return kl_load_acquire(&offers->gpu[worker][turn % KL_OFFERS_TURNS].turn) != turn; /* pairs with kl_gpu_offer */
 }
 
 ncclResult_t kl_gpu_offers_test(struct kl_gpu_offers *offers, uint32_t turn, int nworkers, bool *there)
@@ -27,8 +32,7 @@ ncclResult_t kl_gpu_offers_test(struct kl_gpu_offers *offers, uint32_t turn, int
     if (kl_load_acquire(&offers->broken)) /* pairs with kl_gpu_offers_break */
         return KL_FAIL(ncclRemoteError, "the process of another GPU has failed to make memory for kernels of others");
     for (int w = 0; w < nworkers; w++)
-        if (kl_load_acquire(&offers->gpu[w][turn % KL_OFFERS_TURNS].turn) != turn) /* pairs with kl_gpu_offer */
-            return ncclSuccess;
+        if (kl_gpu_offers_lack(offers, turn, w)) return ncclSuccess;
     *there = true;
     return ncclSuccess;
 }
@@ -47,9 +51,9 @@ ncclResult_t kl_gpu_offers_await(struct kl_gpu_offers *offers, uint32_t turn, in
     }
 }
 
-uint32_t kl_gpu_offers_fact(const struct kl_gpu_offers *offers, uint32_t turn, int worker)
+const struct kl_gpu_facts *kl_gpu_offers_facts(const struct kl_gpu_offers *offers, uint32_t turn, int worker)
 {
-    return offers->gpu[worker][turn % KL_OFFERS_TURNS].fact;
+    return &offers->gpu[worker][turn % KL_OFFERS_TURNS].facts;
 }
 
 ncclResult_t kl_gpu_offers_map(const struct kl_gpu_offers *offers, uint32_t turn, int worker,

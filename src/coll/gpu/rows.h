@@ -7,8 +7,8 @@
  * of a grid follows it. The grid's first dimension counts the GPU's ranks, the second one channels.
  *
  * The slots of a fifo lie in memory of the receiver's GPU. Each side polls a word in its own GPU's memory, and tells the
- * other side there: the sender that chunks are ready, the receiver that slots are free. Lines (LL) carry flags: their
- * sender tells nothing. Steps are kept in memory from one kernel to the next.
+ * other side there: the sender that chunks are ready, the receiver that slots are free. Lines (LL, LL128) carry flags:
+ * their sender tells nothing. Steps are kept in memory from one kernel to the next.
  *
  * Addresses are as GPUs see them.
  */
@@ -20,7 +20,11 @@
 enum {
     KL_ROW_EDGES = 8, /* of each direction: PAT has one for each bit of a rank */
     KL_ROW_LANES = 2,
-    KL_ROW_LEAST_THREADS = 32, /* of a lane: the first ones poll an edge each */
+    KL_ROW_LEAST_THREADS = 32, /* of a lane: whole warps, of which the first threads poll an edge each */
+    KL_LINE_LL = 16,           /* bytes of a line, and of its data */
+    KL_LINE_LL_DATA = 8,
+    KL_LINE_LL128 = 128,
+    KL_LINE_LL128_DATA = 120,
 };
 
 /** Actions, as in enum kl_hop_action. */
@@ -65,7 +69,7 @@ struct kl_gpu_schedule {
     uint64_t grain;             /* chunks of one loop are multiples of it */
     uint64_t slice;             /* that a slot holds; chunks are cut in slices */
     uint32_t slots, slot_bytes; /* of a fifo: a power of two */
-    uint32_t lines;             /* the protocol is LL */
+    uint32_t line_bytes;        /* of the protocol's lines: LL, LL128; 0: Simple, with slots */
     uint32_t unused;
 };
 

@@ -57,9 +57,9 @@ ON_GPU uint64_t slot_of(const kl_gpu_schedule &s, const kl_gpu_end &e)
 }
 
 /* The flag of a chunk: as lines have steps of their own, the steps of a slot differ by the number of slots. */
-ON_GPU uint32_t flag_of(const kl_gpu_end &e)
+ON_GPU uint64_t flag_of(const kl_gpu_end &e)
 {
-    return (uint32_t)e.step + 1;
+    return e.step + 1;
 }
 
 /* One edge by each of the first threads: the chunk is there, or a slot is free. */
@@ -69,7 +69,7 @@ ON_GPU bool await_edges(const kl_gpu_schedule &s, const board &b, const kl_gpu_r
 
     if (thread < KL_ROW_EDGES) {
         const kl_gpu_end &e = b.ends.recv[edge];
-        return s.lines || !has(row.recv, edge) || await(e.poll, e.step + 1, s.stop);
+        return s.line_bytes || !has(row.recv, edge) || await(e.poll, e.step + 1, s.stop);
     }
     if (thread >= 2 * KL_ROW_EDGES || !has(row.send, edge)) return true;
     const kl_gpu_end &e = b.ends.send[edge];
@@ -85,7 +85,7 @@ ON_GPU void tell_edges(const kl_gpu_schedule &s, board &b, const kl_gpu_row &row
     if (!has(receives ? row.recv : row.send, edge)) return;
     kl_gpu_end &e = receives ? b.ends.recv[edge] : b.ends.send[edge];
     e.step++;
-    if (receives || !s.lines) store_step(e.tell, e.step);
+    if (receives || !s.line_bytes) store_step(e.tell, e.step);
 }
 
 /* ---- values ---- */
@@ -209,78 +209,133 @@ ON_GPU void move_slots(const kl_gpu_schedule &s, const board &b, const kl_gpu_ro
 
 /* ---- lines ---- */
 
+enum { WORD = 8 };
+
 template <class Code> union line_data {
     uint64_t whole;
-    some<Code, LINE_DATA / sizeof(Code)> part;
+    some<Code, WORD / sizeof(Code)> part;
 };
 
-/* `n` elements of a line; `whole`: all of them, at an address that is a multiple of 8. */
-template <class Code> ON_GPU void get_line(line_data<Code> *to, uint64_t at, uint32_t n, bool whole, bool aligned)
+/* What a thread has of a line: words, of which the last ones may be short, or missing. */
+template <class Code, int WORDS> struct line_words {
+    line_data<Code> word[WORDS];
+};
+
+/* Elements of a word; `whole`: all of them, at an address that is a multiple of 8. */
+struct extent {
+    uint32_t n;
+    bool whole;
+};
+
+template <class Code> ON_GPU void get_word(line_data<Code> *to, uint64_t at, extent e, bool aligned)
 {
     to->whole = 0;
-    if (whole) {
+    if (e.whole) {
         to->whole = *(const uint64_t *)at;
         return;
     }
-    for (uint32_t e = 0; e < n; e++) to->part.code[e] = load<Code>(at + e * sizeof(Code), aligned);
+    for (uint32_t i = 0; i < e.n; i++) to->part.code[i] = load<Code>(at + i * sizeof(Code), aligned);
 }
 
-template <class Code>
-ON_GPU void put_line(const line_data<Code> &from, uint64_t at, uint32_t n, bool whole, bool aligned)
+template <class Code> ON_GPU void put_word(const line_data<Code> &from, uint64_t at, extent e, bool aligned)
 {
-    if (whole) {
+    if (e.whole) {
         *(uint64_t *)at = from.whole;
         return;
     }
-    for (uint32_t e = 0; e < n; e++) store<Code>(at + e * sizeof(Code), from.part.code[e], aligned);
+    for (uint32_t i = 0; i < e.n; i++) store<Code>(at + i * sizeof(Code), from.part.code[i], aligned);
 }
 
-template <class Code>
-ON_GPU bool receive_line(const kl_gpu_schedule &s, const kl_gpu_end &e, uint64_t line, line_data<Code> *to)
+template <class Code, class Line> ON_GPU extent extent_of(const Line &line, int word, uint64_t count, bool all_whole)
 {
-    return read_line(slot_of(s, e) + LINE_BYTES * line, flag_of(e), s.stop, &to->whole);
+    const uint32_t most = WORD / sizeof(Code);
+    const uint64_t first = (line.data + WORD * word) / sizeof(Code);
+    const uint64_t left = line.has(word) && count > first ? count - first : 0;
+
+    return {left < most ? (uint32_t)left : most, all_whole && left >= most};
 }
 
-template <class F, class Op>
-ON_GPU bool move_line(const kl_gpu_schedule &s, const board &b, const kl_gpu_row &row, const place &p, uint64_t line,
-                      typename F::value by)
+template <class Code, class Line>
+ON_GPU bool receive_line(const kl_gpu_schedule &s, const kl_gpu_end &e, const Line &line,
+                         line_words<Code, Line::WORDS> *to)
 {
-    typedef typename F::code code;
-    const int most = LINE_DATA / sizeof(code);
-    const uint64_t at = LINE_DATA * line, left = p.count - line * most, all = used(row, p);
-    const uint32_t n = left < most ? (uint32_t)left : (uint32_t)most;
-    const bool whole = n == most && all % LINE_DATA == 0, aligned = all % sizeof(code) == 0;
-    line_data<code> v, other;
-    uint32_t from = row.recv;
+    uint64_t word[Line::WORDS] = {};
 
-    if (!from || row.actions & KL_ROW_REDUCE) get_line(&other, p.own + at, n, whole, aligned);
-    if (!from) {
-        begin<F, Op, most>(&v.part, other.part, row.actions, by);
-    } else {
-        if (!receive_line(s, b.ends.recv[first_edge(from)], line, &v)) return false;
-        if (row.actions & KL_ROW_REDUCE) join_own<F, Op, most>(&v.part, other.part, by);
-        for (from &= from - 1; from; from &= from - 1) {
-            if (!receive_line(s, b.ends.recv[first_edge(from)], line, &other)) return false;
-            merge_into<F, Op, most>(&v.part, other.part);
-        }
-    }
-    finish<F, Op, most>(&v.part, row.actions, s.job.divisor);
-    if (row.actions & KL_ROW_KEEP) put_line(v, p.result + at, n, whole, aligned);
-    for (uint32_t to = row.send; to; to &= to - 1) {
-        const kl_gpu_end &e = b.ends.send[first_edge(to)];
-        write_line(slot_of(s, e) + LINE_BYTES * line, flag_of(e), v.whole);
-    }
+    if (!line.read(slot_of(s, e), flag_of(e), s.stop, word)) return false;
+#pragma unroll
+    for (int w = 0; w < Line::WORDS; w++) to->word[w].whole = word[w];
     return true;
 }
 
-template <class F, class Op>
+template <class Code, class Line>
+ON_GPU void send_line(const kl_gpu_schedule &s, const kl_gpu_end &e, const Line &line,
+                      const line_words<Code, Line::WORDS> &from)
+{
+    uint64_t word[Line::WORDS];
+
+#pragma unroll
+    for (int w = 0; w < Line::WORDS; w++) word[w] = from.word[w].whole;
+    line.write(slot_of(s, e), flag_of(e), word);
+}
+
+template <class F, class Op, class Line>
+ON_GPU bool move_line(const kl_gpu_schedule &s, const board &b, const kl_gpu_row &row, const place &p, const Line &line,
+                      typename F::value by)
+{
+    typedef typename F::code code;
+    const int most = WORD / sizeof(code), words = Line::WORDS;
+    const uint64_t all = used(row, p);
+    const bool all_whole = all % WORD == 0, aligned = all % sizeof(code) == 0;
+    line_words<code, words> v, other;
+    extent e[words];
+    uint32_t from = row.recv;
+
+#pragma unroll
+    for (int w = 0; w < words; w++) {
+        e[w] = extent_of<code>(line, w, p.count, all_whole);
+        if (!from || row.actions & KL_ROW_REDUCE) get_word(&other.word[w], p.own + line.data + WORD * w, e[w], aligned);
+        if (!from) begin<F, Op, most>(&v.word[w].part, other.word[w].part, row.actions, by);
+    }
+    if (from) {
+        if (!receive_line<code>(s, b.ends.recv[first_edge(from)], line, &v)) return false;
+#pragma unroll
+        for (int w = 0; w < words; w++)
+            if (row.actions & KL_ROW_REDUCE) join_own<F, Op, most>(&v.word[w].part, other.word[w].part, by);
+        for (from &= from - 1; from; from &= from - 1) {
+            if (!receive_line<code>(s, b.ends.recv[first_edge(from)], line, &other)) return false;
+#pragma unroll
+            for (int w = 0; w < words; w++) merge_into<F, Op, most>(&v.word[w].part, other.word[w].part);
+        }
+    }
+#pragma unroll
+    for (int w = 0; w < words; w++) {
+        finish<F, Op, most>(&v.word[w].part, row.actions, s.job.divisor);
+        if (row.actions & KL_ROW_KEEP) put_word(v.word[w], p.result + line.data + WORD * w, e[w], aligned);
+    }
+    for (uint32_t to = row.send; to; to &= to - 1) send_line<code>(s, b.ends.send[first_edge(to)], line, v);
+    return true;
+}
+
+/* The threads of a warp go through the same number of lines, so that they can vote. */
+template <class F, class Op, class Line>
 ON_GPU bool move_lines(const kl_gpu_schedule &s, const board &b, const kl_gpu_row &row, const place &p, const lane &l,
                        typename F::value by)
 {
-    const uint64_t each = LINE_DATA / sizeof(typename F::code), lines = (p.count + each - 1) / each;
+    const uint64_t lines = (p.count * sizeof(typename F::code) + Line::DATA - 1) / Line::DATA;
 
-    for (uint64_t i = l.thread; i < lines; i += l.threads)
-        if (!move_line<F, Op>(s, b, row, p, i, by)) return false;
+    for (uint64_t i = Line::first(l.thread); i < lines; i += Line::step(l.threads))
+        if (!move_line<F, Op>(s, b, row, p, Line(i, lines), by)) return false;
+    return true;
+}
+
+/* By the protocol; false: the kernel is to end. */
+template <class F, class Op>
+ON_GPU bool move(const kl_gpu_schedule &s, const board &b, const kl_gpu_row &row, const place &p, const lane &l,
+                 typename F::value by)
+{
+    if (s.line_bytes == KL_LINE_LL128) return move_lines<F, Op, wide>(s, b, row, p, l, by);
+    if (s.line_bytes) return move_lines<F, Op, narrow>(s, b, row, p, l, by);
+    move_slots<F, Op>(s, b, row, p, l, by);
     return true;
 }
 
@@ -295,10 +350,7 @@ ON_GPU bool follow_row(const kl_gpu_schedule &s, board &b, const kl_gpu_row &row
 
     if (!await_edges(s, b, row, l.thread)) stopped = 1;
     meet(l);
-    if (!s.lines)
-        move_slots<F, Op>(s, b, row, p, l, by);
-    else if (!move_lines<F, Op>(s, b, row, p, l, by))
-        stopped = 1;
+    if (!move<F, Op>(s, b, row, p, l, by)) stopped = 1;
     meet(l);
     tell_edges(s, b, row, l.thread);
     return !*(volatile uint32_t *)&stopped;

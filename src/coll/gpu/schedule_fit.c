@@ -52,8 +52,7 @@ const char *kl_gpu_schedule_refusal(const struct kl_gpu_team *team, const struct
     if (team->relay) return "there is no P2P between the GPUs";
     if (!s) return "a GPU has ranks of several processes, whose kernels do not run at once";
     if (t->func >= KL_FUNCS || !t->count) return "it has no schedule";
-    if (!kl_algorithm_has_rows(t->choice.algorithm, t->choice.proto))
-        return "the settings leave neither Ring, Tree nor PAT with Simple or LL";
+    if (!kl_algorithm_has_rows(t->choice.algorithm)) return "the settings leave neither Ring, Tree nor PAT";
     if (captured) return "it is captured";
     if (s->launches_block) return "CUDA_LAUNCH_BLOCKING is set";
     return fits(s, t) ? NULL : "its blocks are not resident together: see NCCL_MAX_NCHANNELS";

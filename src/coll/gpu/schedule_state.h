@@ -16,7 +16,7 @@ struct kl_gpu_piece;
 /** The programs of an operation on some channels. */
 struct kl_gpu_programs {
     int algorithm, func, root, nchannels; /* root: -1 without */
-    bool lines;
+    uint32_t line_bytes;                  /* kl_gpu_line_bytes */
     uint64_t at[KL_CUDA_DEVICES]; /* by worker of this process: struct kl_gpu_program by channel, then by own rank */
     struct kl_gpu_programs *next;
 };
@@ -39,6 +39,7 @@ struct kl_gpu_schedules {
     const struct kl_cuda_driver *driver;
     const struct kl_connect *graph;
     size_t chunk_bytes;
+    bool ll128;                   /* is safe between all GPUs */
     unsigned threads;             /* of a block, at most; 0: as many as fit */
     struct kl_gpu_offers *offers; /* how processes exchange memory of their GPUs; NULL: there is one */
     uint32_t turn;                /* of exchanges so far */
@@ -55,10 +56,19 @@ struct kl_gpu_schedules {
     struct kl_gpu_schedules *next; /* among those that wait for their kernels */
 };
 
-/** Bytes of a slot; lines carry as much as on host devices, in twice the room. */
-static inline uint32_t kl_gpu_slot_bytes(bool lines)
+/** Bytes of a protocol's lines; 0: it has slots. */
+static inline uint32_t kl_gpu_line_bytes(enum kl_proto proto)
 {
-    return lines ? (uint32_t)(2 * KL_LL_BYTES + KL_LINE - 1) / KL_LINE * KL_LINE : KL_SLOT_BYTES;
+    return proto == KL_PROTO_SIMPLE ? 0 : proto == KL_PROTO_LL ? KL_LINE_LL : KL_LINE_LL128;
+}
+
+/** Bytes of a slot; lines carry as much as on host devices. */
+static inline uint32_t kl_gpu_slot_bytes(uint32_t line_bytes)
+{
+    const uint32_t data = line_bytes == KL_LINE_LL ? KL_LINE_LL_DATA : KL_LINE_LL128_DATA;
+    const uint32_t lines = ((uint32_t)KL_LL_BYTES + data - 1) / data;
+
+    return line_bytes ? (lines * line_bytes + KL_LINE - 1) / KL_LINE * KL_LINE : KL_SLOT_BYTES;
 }
 
 #endif

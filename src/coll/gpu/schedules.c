@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "coll/algorithms/algorithms.h"
+#include "coll/gpu/links.h"
 #include "coll/gpu/offers.h"
 #include "coll/gpu/peers.h"
 #include "coll/gpu/program.h"
@@ -86,7 +87,6 @@ static ncclResult_t fill_worker(struct kl_gpu_schedules *s, struct kl_gpu_schedu
     const struct kl_cuda_context *c = w->context;
     int least, highest;
 
-    w->room = kl_gpu_schedule_room(c);
     if (!s->stop) KL_TRY(create_stop_word(s));
     KL_CUDA_TRY(c->driver, cuMemHostGetDevicePointer(&w->stop, (void *)s->stop, 0), "device %d", c->device);
     KL_CUDA_TRY(c->driver, cuCtxGetStreamPriorityRange(&least, &highest), "device %d", c->device);
@@ -246,30 +246,56 @@ bool kl_gpu_schedules_are_wanted(const struct kl_gpu_team *team)
     return team->mover == KL_CUDA_MOVER_SCHEDULE && team->nranks > 1 && kl_gpu_far_sharer(team) < 0;
 }
 
-/* Facts that decide in all processes alike whether a collective has a schedule: room for blocks; 0: launches block. */
-static ncclResult_t tell_facts(struct kl_gpu_schedules *s)
+/* What decides about collectives, in all processes alike. */
+static ncclResult_t find_facts(const struct kl_gpu_schedules *s, const struct kl_gpu_team *team, int worker,
+                               struct kl_gpu_facts *facts)
 {
     int own = 0;
 
     for (int w = 0; w < s->nworkers; w++) own += s->worker[w].context != NULL;
-    s->launches_block = own > 1 && launches_block();
-    s->turn = 1;
-    for (int w = 0; w < s->nworkers && s->offers; w++)
-        if (s->worker[w].context)
-            KL_TRY(kl_gpu_offer(s->offers, s->turn, w, s->worker[w].context, 0,
-                                s->launches_block ? 0 : (uint32_t)s->worker[w].room));
-    return ncclSuccess;
+    facts->room = kl_gpu_schedule_room(s->worker[worker].context);
+    facts->blocks = own > 1 && launches_block();
+    return kl_gpu_links_find(team, worker, facts);
 }
 
-static ncclResult_t exchange_facts(struct kl_gpu_schedules *s)
+/* Its context is current. */
+static ncclResult_t tell_facts(struct kl_gpu_schedules *s, const struct kl_gpu_team *team, int worker,
+                               struct kl_gpu_facts *facts)
 {
-    KL_TRY(tell_facts(s));
-    if (!s->offers) return ncclSuccess;
-    KL_TRY(kl_gpu_offers_await(s->offers, s->turn, s->nworkers));
-    for (int w = 0; w < s->nworkers; w++) {
-        s->worker[w].room = (int)kl_gpu_offers_fact(s->offers, s->turn, w);
-        s->launches_block |= !s->worker[w].room;
+    KL_TRY(find_facts(s, team, worker, facts));
+    return s->offers ? kl_gpu_offer(s->offers, s->turn, worker, s->worker[worker].context, 0, facts) : ncclSuccess;
+}
+
+static ncclResult_t tell_all_facts(struct kl_gpu_schedules *s, const struct kl_gpu_team *team,
+                                   struct kl_gpu_facts *facts)
+{
+    ncclResult_t rc = ncclSuccess;
+
+    for (int w = 0; w < s->nworkers && !rc; w++) {
+        const struct kl_cuda_context *c = s->worker[w].context;
+        if (!c) continue;
+        KL_TRY(kl_cuda_enter(c));
+        rc = tell_facts(s, team, w, &facts[w]);
+        kl_cuda_leave(c);
     }
+    return rc;
+}
+
+static ncclResult_t exchange_facts(struct kl_gpu_schedules *s, const struct kl_gpu_team *team)
+{
+    struct kl_gpu_facts facts[KL_CUDA_DEVICES] = {{0}};
+
+    s->turn = 1;
+    KL_TRY(tell_all_facts(s, team, facts));
+    if (s->offers) KL_TRY(kl_gpu_offers_await(s->offers, s->turn, s->nworkers));
+    for (int w = 0; w < s->nworkers; w++) {
+        if (!s->worker[w].context) facts[w] = *kl_gpu_offers_facts(s->offers, s->turn, w);
+        s->worker[w].room = facts[w].room;
+        s->launches_block |= facts[w].blocks;
+    }
+    s->ll128 = kl_gpu_links_have_ll128(facts, s->nworkers);
+    KL_INFO(KL_TUNING, "schedules on %d GPUs: LL128 %s", s->nworkers,
+            s->ll128 ? "may be chosen" : "only where NCCL_PROTO has it: they differ, or NVLink does not join them all");
     return ncclSuccess;
 }
 
@@ -287,7 +313,7 @@ ncclResult_t kl_gpu_schedules_create(const struct kl_gpu_team *team, const struc
     s->threads = (unsigned)setup->config->cuda_threads;
     s->offers = offers;
     ncclResult_t rc = fill(s, team);
-    if (!rc) rc = exchange_facts(s);
+    if (!rc) rc = exchange_facts(s, team);
     if (rc) {
         kl_gpu_offers_break(offers);
         free_all(s);
@@ -426,7 +452,7 @@ static ncclResult_t make(struct kl_gpu_schedules *s, const struct kl_gpu_wires *
 static bool serve(const struct kl_gpu_programs *p, const struct kl_gpu_programs *wanted)
 {
     return p->algorithm == wanted->algorithm && p->func == wanted->func && p->root == wanted->root &&
-           p->lines == wanted->lines && p->nchannels >= wanted->nchannels;
+           p->line_bytes == wanted->line_bytes && p->nchannels >= wanted->nchannels;
 }
 
 static ncclResult_t add_programs(struct kl_gpu_schedules *s, const struct kl_gpu_wires *wires,
@@ -455,15 +481,20 @@ ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *s, const struct kl_ta
                                            .func = t->func,
                                            .root = kl_func_info[t->func].rooted ? t->peer : -1,
                                            .nchannels = t->choice.partition.nchannels,
-                                           .lines = t->choice.proto != KL_PROTO_SIMPLE};
+                                           .line_bytes = kl_gpu_line_bytes((enum kl_proto)t->choice.proto)};
     const struct kl_gpu_wires *wires;
     struct kl_gpu_programs *p = s->programs;
 
     while (p && !serve(p, &wanted)) p = p->next;
     *out = p;
     if (p) return ncclSuccess;
-    KL_TRY(kl_gpu_wires_get(s, wanted.algorithm, wanted.lines, wanted.nchannels, &wires));
+    KL_TRY(kl_gpu_wires_get(s, wanted.algorithm, wanted.line_bytes, wanted.nchannels, &wires));
     return wires ? add_programs(s, wires, &wanted, out) : ncclSuccess;
+}
+
+bool kl_gpu_schedules_lack(const struct kl_gpu_schedules *s, int rank)
+{
+    return s->offers && kl_gpu_offers_lack(s->offers, s->turn, s->worker_of[rank]);
 }
 
 ncclResult_t kl_gpu_schedules_await_memory(struct kl_gpu_schedules *s, int worker, kl_cu_stream stream)

@@ -28,6 +28,9 @@ void kl_gpu_schedules_free(struct kl_gpu_schedules *schedules, bool failed);
 ncclResult_t kl_gpu_schedules_get(struct kl_gpu_schedules *schedules, const struct kl_task *task,
                                   const struct kl_gpu_programs **programs);
 
+/** Has the rank's process not made the memory that was asked for last? */
+bool kl_gpu_schedules_lack(const struct kl_gpu_schedules *schedules, int rank);
+
 /** The worker's stream waits until all workers' memory is filled. Its context is current. */
 ncclResult_t kl_gpu_schedules_await_memory(struct kl_gpu_schedules *schedules, int worker, kl_cu_stream stream);
 

@@ -589,6 +589,7 @@ static ncclResult_t fetch(struct kl_gpu_team *team, struct kl_gpu_worker *w, str
     struct kl_gpu_share s = share_of(team, both, 2);
     void *at;
 
+    team->far->looks++;
     KL_TRY(kl_gpu_far_import(team, w, op->task->peer, &mail->buffer, &at));
     task.func = KL_FUNC_SEND;
     task.send = at;

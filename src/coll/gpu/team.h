@@ -146,6 +146,9 @@ static inline bool kl_gpu_team_has_schedules(const struct kl_gpu_team *team)
     return team->schedules;
 }
 
+/** Is LL128 safe between its GPUs? Constant, and the same in all processes. */
+bool kl_gpu_team_has_ll128(const struct kl_gpu_team *team);
+
 void kl_gpu_team_ref(struct kl_gpu_team *team);
 
 /** A thread speaks for a rank, until another one calls for it. */

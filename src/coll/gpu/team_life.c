@@ -342,6 +342,11 @@ void kl_gpu_team_release(struct kl_gpu_team *team)
 
 /* ---- users ---- */
 
+bool kl_gpu_team_has_ll128(const struct kl_gpu_team *team)
+{
+    return team->schedules && team->schedules->ll128;
+}
+
 void kl_gpu_team_ref(struct kl_gpu_team *team)
 {
     pthread_mutex_lock(&team->lock);

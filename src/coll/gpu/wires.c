@@ -155,7 +155,7 @@ static size_t places_of(const struct kl_gpu_growth *g, int worker)
 
 static size_t fifo_bytes(const struct kl_gpu_growth *g)
 {
-    return (size_t)KL_SLOTS * kl_gpu_slot_bytes(g->wires->lines);
+    return (size_t)KL_SLOTS * kl_gpu_slot_bytes(g->wires->line_bytes);
 }
 
 ncclResult_t kl_gpu_wires_find(const struct kl_gpu_schedules *s, int algorithm, int rank, int channel, int *order,
@@ -279,7 +279,7 @@ static ncclResult_t offer_worker(struct kl_gpu_growth *g, int worker)
     const struct kl_cuda_context *c = s->worker[worker].context;
 
     KL_CUDA_TRY(c->driver, cuStreamSynchronize(s->worker[worker].stream), "device %d", c->device);
-    return kl_gpu_offer(s->offers, s->turn, worker, c, g->at[worker][worker], 0);
+    return kl_gpu_offer(s->offers, s->turn, worker, c, g->at[worker][worker], NULL);
 }
 
 static ncclResult_t map_piece(struct kl_gpu_growth *g, int worker, int of)
@@ -407,23 +407,23 @@ static ncclResult_t grow_relaxed(struct kl_gpu_schedules *s, struct kl_gpu_wires
     return rc;
 }
 
-static struct kl_gpu_wires *find(const struct kl_gpu_schedules *s, int algorithm, bool lines)
+static struct kl_gpu_wires *find(const struct kl_gpu_schedules *s, int algorithm, uint32_t line_bytes)
 {
     struct kl_gpu_wires *w = s->wires;
 
-    while (w && (w->algorithm != algorithm || w->lines != lines)) w = w->next;
+    while (w && (w->algorithm != algorithm || w->line_bytes != line_bytes)) w = w->next;
     return w;
 }
 
-ncclResult_t kl_gpu_wires_get(struct kl_gpu_schedules *s, int algorithm, bool lines, int nchannels,
+ncclResult_t kl_gpu_wires_get(struct kl_gpu_schedules *s, int algorithm, uint32_t line_bytes, int nchannels,
                               const struct kl_gpu_wires **out)
 {
-    struct kl_gpu_wires *w = find(s, algorithm, lines);
+    struct kl_gpu_wires *w = find(s, algorithm, line_bytes);
 
     if (!w) {
         w = calloc(1, sizeof *w);
         if (!w) return KL_NOMEM("the schedules of a GPU");
-        *w = (struct kl_gpu_wires){.algorithm = algorithm, .lines = lines, .next = s->wires};
+        *w = (struct kl_gpu_wires){.algorithm = algorithm, .line_bytes = line_bytes, .next = s->wires};
         s->wires = w;
     }
     if (w->nchannels < nchannels) KL_TRY(grow_relaxed(s, w, nchannels));

@@ -12,17 +12,17 @@
 #include "coll/gpu/schedule_state.h"
 #include "coll/pipeline/algorithm.h"
 
-/** Of an algorithm, with slots or lines, which have steps of their own. */
+/** Of an algorithm, with slots or lines of a protocol, which have steps of their own. */
 struct kl_gpu_wires {
     int algorithm, nchannels;
-    bool lines;
+    uint32_t line_bytes;
     uint64_t *ends;                /* by channel, by rank of this process: a struct kl_gpu_ends */
     struct kl_gpu_growth *growing; /* channels for which other processes have not made their memory yet; NULL: none */
     struct kl_gpu_wires *next;
 };
 
 /** The fifos of channels 0 to nchannels - 1. `*wires` NULL: other processes have not made theirs, so call again. */
-ncclResult_t kl_gpu_wires_get(struct kl_gpu_schedules *schedules, int algorithm, bool lines, int nchannels,
+ncclResult_t kl_gpu_wires_get(struct kl_gpu_schedules *schedules, int algorithm, uint32_t line_bytes, int nchannels,
                               const struct kl_gpu_wires **wires);
 void kl_gpu_wires_free(struct kl_gpu_wires *wires);
 

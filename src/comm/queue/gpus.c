@@ -228,7 +228,7 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
     kl_store_release(&comm->end_waits, release); /* pairs with kl_comm_fail */
     KL_TRY(kl_comm_fail_together(comm, join_team(comm)));
     if (g->team) kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
-    if (g->team && kl_gpu_team_has_schedules(g->team)) kl_exec_use_rows(comm->exec);
+    if (g->team && kl_gpu_team_has_schedules(g->team)) kl_exec_use_rows(comm->exec, kl_gpu_team_has_ll128(g->team));
     return ncclSuccess;
 }
 

@@ -52,6 +52,9 @@ enum {
 /* Attributes of devices and pointers, flags. */
 enum {
     KL_CU_PROCESSORS = 16,
+    KL_CU_CAPABILITY_MAJOR = 75,
+    KL_CU_CAPABILITY_MINOR = 76,
+    KL_CU_P2P_ATOMICS = 3,
     KL_CU_POINTER_TYPE = 2,
     KL_CU_POINTER_IS_MANAGED = 8,
     KL_CU_POINTER_ORDINAL = 9,
@@ -95,6 +98,7 @@ enum {
     X(cuDeviceGet, 2000, (int *device, int ordinal))                                                                   \
     X(cuDeviceGetAttribute, 2000, (int *value, int attribute, int device))                                             \
     X(cuDeviceCanAccessPeer, 4000, (int *can, int device, int peer))                                                   \
+    X(cuDeviceGetP2PAttribute, 8000, (int *value, int attribute, int device, int peer))                                \
     X(cuDevicePrimaryCtxRetain, 7000, (kl_cu_context * context, int device))                                           \
     X(cuDevicePrimaryCtxGetState, 7000, (int device, unsigned *flags, int *active))                                    \
     X(cuCtxPushCurrent, 4000, (kl_cu_context context))                                                                 \
