@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,15 +50,19 @@ bool kl_cuda_strict(void)
 
 /* ---- queues ---- */
 
-/* As CUDA's driver reads it: at first use. */
+/* CUDA's driver reads it at first use, too. */
 static unsigned queues(void)
 {
     static _Atomic unsigned known;
     const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const unsigned before = atomic_load_explicit(&known, memory_order_relaxed);
 
-    if (known) return known;
+    if (before) return before;
     const long wanted = text ? strtol(text, NULL, 10) : KL_CUDA_QUEUES;
-    return known = wanted < 1 ? KL_CUDA_QUEUES : wanted > KL_CUDA_QUEUES_MOST ? KL_CUDA_QUEUES_MOST : (unsigned)wanted;
+    const long most = wanted > KL_CUDA_QUEUES_MOST ? KL_CUDA_QUEUES_MOST : wanted;
+    const unsigned n = wanted < 1 ? KL_CUDA_QUEUES : (unsigned)most;
+    atomic_store_explicit(&known, n, memory_order_relaxed); /* each thread finds the same */
+    return n;
 }
 
 void kl_cuda_turn_take(struct kl_cuda_turn *turn, int device, unsigned long long queue)
