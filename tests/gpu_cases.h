@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "device/host/redop.h"
+#include "tests/gpu_data.h"
 #include "tests/kolo_test.h"
 
 enum { RANKS = 8, COUNT = 1021, GUARD = 64, ARENA = RANKS * COUNT * 8 + 2 * GUARD };
@@ -60,30 +61,6 @@ enum { CASES = FUNCS * ncclNumTypes * OPS, ALL_FUNCTIONS = (1 << FUNCS) - 1 };
 
 /* ---- data ---- */
 
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 31;
-    x *= 0x9e3779b97f4a7c15u;
-    return x ^ x >> 29;
-}
-
-/* Elements of a rank: random bits, among them NaNs, infinities and denormals, or small numbers. */
-static void fill(unsigned char *to, size_t bytes, unsigned seed, int rank)
-{
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(mix(seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 13);
-}
-
-static void scalar_of(const struct tcase *c, int rank, unsigned char scalar[8])
-{
-    fill(scalar, 8, c->seed + 5, rank);
-    if (c->type == ncclFloat32) memcpy(scalar, &(float){0.75f + (float)rank}, 4);
-    if (c->type == ncclFloat64) memcpy(scalar, &(double){0.1 + rank}, 8);
-    if (c->type == ncclFloat16) memcpy(scalar, &(uint16_t){0x3800 + (uint16_t)rank}, 2);
-    if (c->type == ncclBfloat16) memcpy(scalar, &(uint16_t){0x3f00 + (uint16_t)rank}, 2);
-    if (c->type == ncclFloat8e4m3 || c->type == ncclFloat8e5m2) scalar[0] = (unsigned char)(0x38 + rank);
-}
-
 /* The buffers of a rank, in elements. */
 static size_t send_elements(const struct tcase *c, int n)
 {
@@ -115,7 +92,7 @@ static void redop_of(const struct tcase *c, int rank, int n, struct kl_redop *op
 {
     unsigned char scalar[8];
 
-    scalar_of(c, rank, scalar);
+    gpu_factor(c->type, c->seed, rank, scalar);
     if (c->op < BUILT_IN)
         assert_int_equal(kl_redop_init(op, c->type, (ncclRedOp_t)c->op, n), ncclSuccess);
     else if (c->op < BITS)
@@ -132,7 +109,7 @@ static void reduce_on_host(const struct tcase *c, int n, size_t from, unsigned c
     struct kl_redop op;
 
     for (int r = 0; r < n; r++) {
-        fill(in, send_elements(c, n) * size, c->seed, r);
+        gpu_fill(in, send_elements(c, n) * size, c->seed, r);
         redop_of(c, r, n, &op);
         if (!r && op.first)
             op.first(&op, to, in + from * size, c->count);
@@ -150,7 +127,7 @@ static void part_on_host(const struct tcase *c, int n, int from, int part, unsig
     static _Thread_local unsigned char in[ARENA];
     const size_t size = kl_type_bytes(c->type);
 
-    fill(in, send_elements(c, n) * size, c->seed, from);
+    gpu_fill(in, send_elements(c, n) * size, c->seed, from);
     memcpy(to, in + (size_t)part * c->count * size, c->count * size);
 }
 

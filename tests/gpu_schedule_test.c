@@ -21,6 +21,7 @@
 #include "device/host/redop.h"
 #include "include/kolo.h"
 #include "include/nccl.h"
+#include "tests/gpu_data.h"
 #include "tests/hang.h"
 
 #include <pthread.h>
@@ -89,13 +90,6 @@ static bool exists(const struct plan *p, const struct tcase *c)
 
 enum { CASES = FUNCS * ncclNumTypes * OPS };
 
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 31;
-    x *= 0x9e3779b97f4a7c15u;
-    return x ^ x >> 29;
-}
-
 static struct tcase case_of(const struct plan *p, unsigned i, int nranks)
 {
     static const size_t counts[] = {1021, 1, 64, 7, 5003, 2048};
@@ -105,7 +99,7 @@ static struct tcase case_of(const struct plan *p, unsigned i, int nranks)
                       .seed = i};
     const size_t size = kl_type_bytes(c.type);
 
-    c.count = p->large ? LARGE : counts[mix(i) % 6];
+    c.count = p->large ? LARGE : counts[gpu_mix(i) % 6];
     c.offset = i % 4 < 2 ? 0 : i % 4 == 2 ? size : 1;
     c.in_place = i / 7 % 2;
     c.root = (int)(i % (unsigned)nranks);
@@ -122,21 +116,6 @@ static size_t send_elements(const struct tcase *c, int n)
 static size_t recv_elements(const struct tcase *c, int n)
 {
     return c->func == ALL_GATHER ? c->count * (size_t)n : c->count;
-}
-
-static void fill(unsigned char *to, size_t bytes, unsigned seed, int rank)
-{
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = (unsigned char)(mix(seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 13);
-}
-
-static void scalar_of(const struct tcase *c, int rank, unsigned char scalar[8])
-{
-    fill(scalar, 8, c->seed + 5, rank);
-    if (c->type == ncclFloat32) memcpy(scalar, &(float){0.75f + (float)rank}, 4);
-    if (c->type == ncclFloat64) memcpy(scalar, &(double){0.1 + rank}, 8);
-    if (c->type == ncclFloat16) memcpy(scalar, &(uint16_t){0x3800 + (uint16_t)rank}, 2);
-    if (c->type == ncclBfloat16) memcpy(scalar, &(uint16_t){0x3f00 + (uint16_t)rank}, 2);
 }
 
 /* ---- devices of both kinds ---- */
@@ -260,9 +239,9 @@ static void prepare(struct rank *r, const struct tcase *c)
     copy(r, r->recv, r->data, ARENA);
     copy(r, r->send, r->data, ARENA);
     synchronize(r);
-    fill(r->data, send_elements(c, r->job->n) * kl_type_bytes(c->type), c->seed, r->rank);
+    gpu_fill(r->data, send_elements(c, r->job->n) * kl_type_bytes(c->type), c->seed, r->rank);
     copy(r, send_of(r, c), r->data, send_elements(c, r->job->n) * kl_type_bytes(c->type));
-    scalar_of(c, r->rank, r->factor);
+    gpu_factor(c->type, c->seed, r->rank, r->factor);
     copy(r, r->scalar, r->factor, 8);
     leave(r);
 }
@@ -329,7 +308,7 @@ static uint64_t hash_of(struct rank *r, const struct tcase *c)
 static bool next_case(const struct job *j, unsigned *i, struct tcase *c)
 {
     for (; *i < CASES; (*i)++) {
-        if ((int)(mix(*i) % (unsigned)j->shares) != j->turn / 2 % j->shares && !j->plan->large) continue;
+        if ((int)(gpu_mix(*i) % (unsigned)j->shares) != j->turn / 2 % j->shares && !j->plan->large) continue;
         *c = case_of(j->plan, *i, j->n);
         if (exists(j->plan, c)) return true;
     }

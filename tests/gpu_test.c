@@ -182,10 +182,10 @@ static void prepare(struct rank *r, const struct tcase *c)
     copy(r, r->recv, host(r->before), sizeof r->before);
     copy(r, r->send, host(r->before), sizeof r->before);
     assert_int_equal(cu->cuStreamSynchronize(r->stream), 0);
-    fill(r->before + GUARD, send_elements(c, r->job->n) * size, c->seed, r->rank);
+    gpu_fill(r->before + GUARD, send_elements(c, r->job->n) * size, c->seed, r->rank);
     copy(r, base_of(r, c, false) + send_behind(c, r->rank) * size * has_place(c), host(r->before + GUARD),
          send_elements(c, r->job->n) * size);
-    scalar_of(c, r->rank, r->factor);
+    gpu_factor(c->type, c->seed, r->rank, r->factor);
     copy(r, r->scalar, host(r->factor), 8); /* the operation comes behind it on the stream */
     leave(r);
 }
@@ -195,7 +195,7 @@ static ncclRedOp_t op_of(struct rank *r, const struct tcase *c)
     unsigned char scalar[8];
     ncclRedOp_t op = (ncclRedOp_t)c->op;
 
-    scalar_of(c, r->rank, scalar);
+    gpu_factor(c->type, c->seed, r->rank, scalar);
     if (c->op >= BITS) return (ncclRedOp_t)(koloBitAnd + c->op - BITS);
     if (c->op == PREMUL_HOST)
         assert_int_equal(ncclRedOpCreatePreMulSum(&op, scalar, c->type, ncclScalarHostImmediate, r->comm), ncclSuccess);

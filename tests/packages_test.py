@@ -13,7 +13,7 @@ import tool
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SPEC = os.path.join(ROOT, "packaging", "rpm", "kolo.spec")
 GPU = "lib/libkolo-cuda.so*"  # only where nvcc is: packages are built without
-PYTHON = "python3-kolocc"  # a build tree installs it only if it is told where
+PYTHON = "python3-kolocc"  # a build tree installs it only with KOLO_PYTHON_INSTALL_DIR
 FOLDERS = {"_bindir": "bin", "_datadir": "share", "_includedir": "include", "_libdir": "lib", "_mandir": "share/man", "python3_sitearch": "python"}
 
 

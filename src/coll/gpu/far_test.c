@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* ---- a driver that notes what is mapped ---- */
+/* ---- a driver that notes the mapped memory ---- */
 
 enum { MOST = 2 * KL_GPU_IMPORTS };
 

@@ -15,7 +15,7 @@
 
 enum { KL_OFFERS_TURNS = 2 };
 
-/** What other processes have to know of a GPU. */
+/** Facts of a GPU for other processes. */
 struct kl_gpu_facts {
     int32_t processors;
     int32_t room;       /* kl_gpu_schedule_room */

@@ -202,8 +202,6 @@ void kl_gpu_relay_free(struct kl_gpu_team *team, bool failed)
     team->relay = NULL;
 }
 
-/* ---- after a failure ---- */
-
 void kl_gpu_relay_release_graphs(struct kl_gpu_relay *r)
 {
     if (r->nprocesses > 1) kl_gpu_hold(kl_relay_words(&r->memory, KL_RELAY_WORDS_OF_GRAPHS), (size_t)r->captured);
@@ -214,11 +212,10 @@ bool kl_gpu_relay_is_idle(const struct kl_gpu_team *team)
     return kl_cuda_stream_is_idle(team->worker[team->leader].context, team->relay->meet);
 }
 
-/* Waits are for steps that were submitted, so a number far beyond ends them. */
+/* Streams wait for steps that were submitted, so a number far beyond ends their waits. */
 void kl_gpu_relay_raise(struct kl_gpu_relay *r, int process)
 {
-    kl_store_release(&kl_relay_words(&r->memory, KL_RELAY_WORDS)[process],
-                     r->step + RELEASED); /* for streams that wait */
+    kl_store_release(&kl_relay_words(&r->memory, KL_RELAY_WORDS)[process], r->step + RELEASED);
 }
 
 /* ---- order ---- */

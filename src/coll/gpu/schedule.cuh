@@ -216,7 +216,7 @@ template <class Code> union line_data {
     some<Code, WORD / sizeof(Code)> part;
 };
 
-/* What a thread has of a line: words, of which the last ones may be short, or missing. */
+/* The part of a line of one thread: words, of which the last ones may be short, or missing. */
 template <class Code, int WORDS> struct line_words {
     line_data<Code> word[WORDS];
 };

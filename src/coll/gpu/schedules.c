@@ -246,7 +246,7 @@ bool kl_gpu_schedules_are_wanted(const struct kl_gpu_team *team)
     return team->mover == KL_CUDA_MOVER_SCHEDULE && team->nranks > 1 && kl_gpu_far_sharer(team) < 0;
 }
 
-/* What decides about collectives, in all processes alike. */
+/* Facts that decide about collectives, alike in all processes. */
 static ncclResult_t find_facts(const struct kl_gpu_schedules *s, const struct kl_gpu_team *team, int worker,
                                struct kl_gpu_facts *facts)
 {
