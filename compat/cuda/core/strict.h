@@ -2,8 +2,8 @@
 /**
  * strict.h - KOLO_CUDA_STRICT: limits of GPUs that CPUs do not have, so that a program that would hang on a GPU hangs here.
  *
- * - A device has 8 queues for each process, or CUDA_DEVICE_MAX_CONNECTIONS, up to 32. A stream belongs to one of them, and work begins in the order in which it was
- *   queued there: a stream that waits holds up the others of its queue.
+ * - A device has 8 queues for each process, or CUDA_DEVICE_MAX_CONNECTIONS, up to 32. A stream belongs to one of them, and
+ *   work begins in the order in which it was queued there: a stream that waits holds up the others of its queue.
  * - The blocks that run have together no more threads than the device holds; other blocks wait until some have ended.
  * - Kernels of two processes do not run on a device at once; with KOLO_CUDA_STRICT=mps they do.
  *

@@ -36,7 +36,7 @@ ON_GPU void gather(const kl_gpu_job &j)
 {
     const uint64_t from = j.in[blockIdx.y], behind = blockIdx.y * j.stride, units = j.count / j.unit;
 
-    if (is_over(j) || !from) return; /* another GPU's part */
+    if (has_failed(j) || !from) return; /* another GPU's part */
     if (j.unit == 16)
         spread_units<uint4>(j, from, behind, 0, units);
     else if (j.unit == 8)
@@ -63,7 +63,7 @@ ON_GPU void exchange(const kl_gpu_job &j)
     const directions d = {j.in[low] + high * j.stride, j.out[high] + low * j.stride, j.in[high] + low * j.stride,
                           j.out[low] + high * j.stride};
 
-    if (is_over(j) || !is_own_pair(j, low, high)) return;
+    if (has_failed(j) || !is_own_pair(j, low, high)) return;
     if (j.unit == 16)
         exchange_units<uint4>(d, 0, units);
     else if (j.unit == 8)

@@ -105,7 +105,7 @@ template <class F, class Op> ON_GPU void reduce_element(const kl_gpu_job &j, uin
 }
 
 /* By loads that a GPU caches: one of host memory for each multiprocessor. A kernel that has begun goes on. */
-ON_GPU bool is_over(const kl_gpu_job &j)
+ON_GPU bool has_failed(const kl_gpu_job &j)
 {
     return j.over && *(const uint32_t *)j.over;
 }
@@ -116,7 +116,7 @@ template <class F, class Op> ON_GPU void reduce(const kl_gpu_job &j)
     const uint64_t only = j.scattered ? j.out[part] : 0, step = all_threads();
     const uint64_t packs = j.unit >= 16 ? j.count * size / 16 : 0;
 
-    if (is_over(j) || (j.scattered && !only)) return; /* another GPU's part */
+    if (has_failed(j) || (j.scattered && !only)) return; /* another GPU's part */
     for (uint64_t i = first_thread(); i < packs; i += step) reduce_pack<F, Op>(j, from, 16 * i, only);
     for (uint64_t i = packs * 16 / size + first_thread(); i < j.count; i += step)
         reduce_element<F, Op>(j, from, size * i, only);

@@ -105,8 +105,9 @@ struct kl_gpu_team {
     int arrived;                      /* ranks with a waiting collective */
     ncclResult_t failed;
     char text[KL_ERROR_TEXT];
-    struct kl_gpu_drain drain; /* after a failure */
-    struct kl_gpu_job job;     /* being filled */
+    struct kl_gpu_drain drain;   /* after a failure */
+    char failure[KL_ERROR_TEXT]; /* its sentence, for `text`; constant once the drain looks */
+    struct kl_gpu_job job;       /* being filled */
 };
 
 /** The place of a rank: its GPU, by number (-1: it is in another process) and by identity. */
@@ -137,8 +138,8 @@ struct kl_gpu_setup {
 ncclResult_t kl_gpu_team_create(const struct kl_gpu_place *place, int nranks, const struct kl_gpu_setup *setup,
                                 struct kl_gpu_team **team);
 
-/** The communicator has failed: streams do not wait for other processes for ever. Any thread. */
-void kl_gpu_team_release(struct kl_gpu_team *team);
+/** The communicator has failed, as `text` says: streams do not wait for other processes for ever. Any thread. */
+void kl_gpu_team_release(struct kl_gpu_team *team, const char *text);
 
 /** Do kernels follow schedules? Then collectives come with a plan (kl_exec_choose). Constant. */
 static inline bool kl_gpu_team_has_schedules(const struct kl_gpu_team *team)

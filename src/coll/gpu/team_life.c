@@ -307,7 +307,7 @@ static bool look(void *ctx, bool late)
 
     if (!team->failed) {
         team->failed = ncclRemoteError;
-        snprintf(team->text, sizeof team->text, "the communicator has failed");
+        memcpy(team->text, team->failure, sizeof team->text);
     }
     for (int p = 0; p < team->far->nprocesses; p++)
         if (p != team->far->own && (late || kl_gpu_far_is_over(team->far, p))) raise_words(team, p);
@@ -321,19 +321,22 @@ static void free_drained(void *ctx)
     free_team(ctx);
 }
 
-static void drain(struct kl_gpu_team *team)
+static void drain(struct kl_gpu_team *team, const char *text)
 {
     const struct kl_gpu_drain_work work = {.owner = team, .lock = &team->lock, .look = look, .free = free_drained};
 
     if (!kl_gpu_drain_claim(&team->drain)) return;
+    snprintf(team->failure, sizeof team->failure, "%s", text);
     kl_gpu_far_stop(team->far);
     kl_gpu_drain_begin(&team->drain, &work);
 }
 
-void kl_gpu_team_release(struct kl_gpu_team *team)
+void kl_gpu_team_release(struct kl_gpu_team *team, const char *text)
 {
-    if (team->far) drain(team);
-    if (team->far) kl_gpu_far_release_graphs(team->far);
+    if (team->far) {
+        drain(team, text);
+        kl_gpu_far_release_graphs(team->far);
+    }
     if (team->relay) kl_gpu_relay_release_graphs(team->relay);
     kl_gpu_graphs_release(team);
     if (team->flags) kl_gpu_flags_release(team->flags);
@@ -368,7 +371,7 @@ bool kl_gpu_team_leave(struct kl_gpu_team *team, bool *failed, const char *text)
         team->failed = ncclRemoteError;
         snprintf(team->text, sizeof team->text, "%s", text);
     }
-    if (*failed) kl_gpu_team_release(team);
+    if (*failed) kl_gpu_team_release(team, text);
     const bool last = !--team->refs, later = last && kl_gpu_drain_takes(&team->drain);
     *failed = team->failed;
     pthread_mutex_unlock(&team->lock);

@@ -214,7 +214,7 @@ static ncclResult_t join_team(ncclComm_t comm)
 static void release(ncclComm_t comm)
 {
     pthread_mutex_lock(&release_lock);
-    if (comm->gpus && comm->gpus->team) kl_gpu_team_release(comm->gpus->team);
+    if (comm->gpus && comm->gpus->team) kl_gpu_team_release(comm->gpus->team, kl_comm_failure_text(comm));
     if (comm->gpus && comm->gpus->crossing) kl_crossing_release(comm->gpus->crossing);
     pthread_mutex_unlock(&release_lock);
 }
