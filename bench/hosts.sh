@@ -8,9 +8,9 @@
 #        SIZES="8:20000 1048576:200"  libgloo-dev. SIZES are BYTES:ITERATIONS.
 set -eu
 cd "$(dirname "$0")/.."
-build=${KOLO_BUILD:-build/release} rounds=${1:-5}
+build=$(realpath "${KOLO_BUILD:-build/release}") rounds=${1:-5}
 sizes=${SIZES:-8:20000 128:20000 4096:5000 65536:1000 1048576:100 16777216:8 67108864:3}
-kolo=$PWD/$build/kolo exchange=$PWD/$build/bin/tcp_exchange
+kolo=$build/kolo exchange=$build/bin/tcp_exchange
 work=$(mktemp -d) a=kolo$$a b=kolo$$b
 port=29501
 

@@ -6,11 +6,11 @@
 # Usage: bench/torch.sh [OPTIONS of bench/torch/bench.py]     --help lists them
 set -eu
 cd "$(dirname "$0")/.."
-build=${KOLO_BUILD:-build/release}
+build=$(realpath "${KOLO_BUILD:-build/release}")
 python=$(sed -n 's/^KOLO_TORCH_PYTHON_USED:INTERNAL=//p' "$build/CMakeCache.txt")
 [ -n "$python" ] || { echo "bench/torch: no PyTorch: ./dev setup --torch, or -DKOLO_TORCH_PYTHON=FILE" >&2 && exit 1; }
 cmake --build "$build" --target kolo_torch kolocc_core kolocc_plan >/dev/null
 mkdir -p build/bench
 # As those stacks compile theirs: for this processor, with OpenMP.
 "${CC:-cc}" -D_GNU_SOURCE -O3 -march=native -fopenmp -shared -fPIC bench/torch/shm_kernel.c bench/torch/cores_apart.c -o build/bench/shm_kernel.so
-PYTHONPATH=$PWD/$build/python exec "$python" bench/torch/bench.py --shm "$PWD/build/bench/shm_kernel.so" "$@"
+PYTHONPATH=$build/python exec "$python" bench/torch/bench.py --shm "$PWD/build/bench/shm_kernel.so" "$@"
