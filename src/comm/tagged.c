@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A communicator's messages with tags, in packets over its bootstrap. */
+/* A communicator's messages with tags. */
 #include "comm/comm.h"
 
 static ncclResult_t post(void *ctx, int peer, const void *head, size_t head_bytes, const void *data, size_t bytes)
@@ -35,6 +35,20 @@ static bool is_near(void *ctx, int peer)
     return comm->peers[peer].machine == comm->peers[comm->rank].machine;
 }
 
+static bool shares(void *ctx, int peer)
+{
+    ncclComm_t comm = ctx;
+
+    return kl_peers_share_memory(&comm->peers[peer], &comm->peers[comm->rank]);
+}
+
+static enum kl_wait_cores cores(void *ctx)
+{
+    ncclComm_t comm = ctx;
+
+    return comm->cores;
+}
+
 ncclResult_t kl_comm_create_tagged(ncclComm_t comm)
 {
     const struct kl_tagged_config config = {
@@ -47,6 +61,8 @@ ncclResult_t kl_comm_create_tagged(ncclComm_t comm)
         .fail = fail,
         .failure = failure,
         .is_near = is_near,
+        .shares = shares,
+        .cores = cores,
         .ctx = comm,
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Packets of other ranks, for the event loop: messages are matched with receives, and data move. */
+/* Packets of other ranks: messages are matched with receives, and data move. */
 #include "tagged/state.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 static void post(struct kl_tagged *m, int peer, const struct kl_tagged_head *head, const void *data, size_t bytes)
 {
     if (m->peer[peer].left) return;
-    ncclResult_t rc = m->config.post(m->config.ctx, peer, head, sizeof *head, data, bytes);
+    ncclResult_t rc = kl_tagged_post(m, peer, head, data, bytes);
     if (rc && rc != ncclInProgress) kl_tagged_trouble(m, peer, rc);
 }
 
@@ -229,10 +229,32 @@ static bool on_repaid(struct kl_tagged *m, int from, const struct kl_tagged_head
     return true;
 }
 
+static bool on_fifo(struct kl_tagged *m, int from, const struct kl_tagged_head *h, const void *data, size_t bytes)
+{
+    (void)h;
+    return kl_tagged_on_fifo(m, from, data, bytes);
+}
+
+static bool on_fifo_reply(struct kl_tagged *m, int from, const struct kl_tagged_head *h, const void *data, size_t bytes)
+{
+    (void)data;
+    return !bytes && h->bytes <= 1 && kl_tagged_on_fifo_reply(m, from, h->bytes);
+}
+
+/* The packets behind it are read after this one, as behind each. */
+static bool on_call(struct kl_tagged *m, int from, const struct kl_tagged_head *h, const void *data, size_t bytes)
+{
+    (void)h;
+    (void)data;
+    kl_tagged_on_call(m, from);
+    return !bytes;
+}
+
 static bool (*const kinds[KL_TAGGED_KINDS])(struct kl_tagged *m, int from, const struct kl_tagged_head *h,
                                             const void *data, size_t bytes) = {
-    [KL_TAGGED_EAGER] = on_eager, [KL_TAGGED_OFFER] = on_offer, [KL_TAGGED_ASK] = on_ask,
-    [KL_TAGGED_PIECE] = on_piece, [KL_TAGGED_TAKEN] = on_taken, [KL_TAGGED_REPAID] = on_repaid,
+    [KL_TAGGED_EAGER] = on_eager, [KL_TAGGED_OFFER] = on_offer,           [KL_TAGGED_ASK] = on_ask,
+    [KL_TAGGED_PIECE] = on_piece, [KL_TAGGED_TAKEN] = on_taken,           [KL_TAGGED_REPAID] = on_repaid,
+    [KL_TAGGED_FIFO] = on_fifo,   [KL_TAGGED_FIFO_REPLY] = on_fifo_reply, [KL_TAGGED_CALL] = on_call,
 };
 
 static bool understand(struct kl_tagged *m, int from, const unsigned char *data, size_t bytes)
@@ -245,13 +267,29 @@ static bool understand(struct kl_tagged *m, int from, const unsigned char *data,
     return kinds[h.kind](m, from, &h, data + sizeof h, bytes - sizeof h);
 }
 
-void kl_tagged_on_packet(struct kl_tagged *m, int from, const void *data, size_t bytes)
+void kl_tagged_handle(struct kl_tagged *m, int from, const void *data, size_t bytes)
 {
-    kl_tagged_lock(m);
     if (!m->failed && !understand(m, from, data, bytes))
         kl_tagged_trouble(m, from,
                           KL_FAIL(ncclRemoteError,
                                   "rank %d: rank %d has sent an invalid packet of %zu bytes for messages with tags",
                                   m->config.rank, from, bytes));
+}
+
+static bool is_call(const void *data, size_t bytes)
+{
+    uint32_t kind = 0;
+
+    if (bytes >= sizeof kind) memcpy(&kind, data, sizeof kind);
+    return kind == KL_TAGGED_CALL;
+}
+
+void kl_tagged_on_packet(struct kl_tagged *m, int from, const void *data, size_t bytes)
+{
+    kl_tagged_lock(m);
+    (void)kl_tagged_read_from(m, from);
+    m->peer[from].received += !is_call(data, bytes);
+    kl_tagged_handle(m, from, data, bytes);
+    (void)kl_tagged_read_from(m, from);
     kl_tagged_unlock(m);
 }

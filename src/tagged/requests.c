@@ -113,6 +113,7 @@ void kl_tagged_end(struct kl_tagged *m, struct kl_tagged_request *r, ncclResult_
 {
     r->rc = rc;
     r->over = true;
+    kl_fetch_add_relaxed(&m->ends, 1); /* for threads that look at it without the lock, and then take it */
     pthread_cond_broadcast(&m->changed);
 }
 

@@ -3,10 +3,17 @@
 #ifndef KL_TAGGED_STATE_H
 #define KL_TAGGED_STATE_H
 
+#include "base/atomic.h"
+#include "device/host/wait.h"
+#include "event/loop.h"
 #include "os/cma.h"
 #include "tagged/tagged.h"
 
 #include <pthread.h>
+
+struct kl_packet_fifo;
+struct kl_shm_slab;
+struct kl_tagged_near;
 
 enum { KL_TAGGED_CREDIT = 1 << 20 };  /* bytes of a sender that wait in a receiver's memory; the rest stays with it */
 enum { KL_TAGGED_REPAY = 256 << 10 }; /* bytes that are repaid at once */
@@ -15,12 +22,15 @@ enum { KL_TAGGED_PIECE_BYTES = 256 << 10 }; /* of data that are asked for */
 enum { KL_TAGGED_PIECES = 4 };              /* asked for at a time */
 
 enum kl_tagged_kind {
-    KL_TAGGED_EAGER = 1, /* a message with its data */
-    KL_TAGGED_OFFER,     /* a message whose data can be had: struct kl_tagged_place follows */
-    KL_TAGGED_ASK,       /* for `bytes` from `offset` on, of request `to` */
-    KL_TAGGED_PIECE,     /* data for request `to` */
-    KL_TAGGED_TAKEN,     /* request `to` is over: its data were taken, or are not wanted */
-    KL_TAGGED_REPAID,    /* `bytes` of the sender's credit */
+    KL_TAGGED_EAGER = 1,  /* a message with its data */
+    KL_TAGGED_OFFER,      /* a message whose data can be had: struct kl_tagged_place follows */
+    KL_TAGGED_ASK,        /* for `bytes` from `offset` on, of request `to` */
+    KL_TAGGED_PIECE,      /* data for request `to` */
+    KL_TAGGED_TAKEN,      /* request `to` is over: its data were taken, or are not wanted */
+    KL_TAGGED_REPAID,     /* `bytes` of the sender's credit */
+    KL_TAGGED_FIFO,       /* a fifo for packets to this rank: its place follows (near.c) */
+    KL_TAGGED_FIFO_REPLY, /* `bytes` 1: it is mapped; 0: it cannot be */
+    KL_TAGGED_CALL,       /* look at the fifo */
     KL_TAGGED_KINDS
 };
 
@@ -71,6 +81,14 @@ struct kl_tagged_peer {
     size_t debt;   /* the other way: taken, and not repaid yet */
     bool left;
     struct kl_cma_cache seen;
+    uint32_t sent, received;     /* packets over the bootstrap, but for calls */
+    struct kl_tagged_near *near; /* NULL: no packet was sent, and no fifo offered */
+};
+
+/** A fifo that this rank reads. */
+struct kl_tagged_incoming {
+    int peer;
+    struct kl_packet_fifo *fifo;
 };
 
 struct kl_tagged {
@@ -78,6 +96,7 @@ struct kl_tagged {
     uint64_t mark; /* for the kernel's copies (os/cma.h) */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a request is over */
+    _Atomic uint32_t ends;  /* requests that are over, ever */
     bool failed;
     int nleft;
     struct kl_tagged_peer *peer;
@@ -87,6 +106,18 @@ struct kl_tagged {
     struct kl_tagged_request *spare;
     struct kl_tagged_request *first, *last;           /* receives, in the order of their calls */
     struct kl_tagged_message *first_here, *last_here; /* messages, in the order of their arrival */
+
+    /* near.c */
+    void (*handle)(struct kl_tagged *tagged, int from, const void *data, size_t bytes); /* kl_tagged_handle */
+    struct kl_shm_slab *fifos;                                                          /* that this rank writes */
+    struct kl_tagged_incoming *incoming;
+    _Atomic uint32_t nincoming;
+    int watchers, invites; /* threads that look at the fifos; fifos to be mapped */
+    bool watches;          /* senders need not call */
+    bool lingers, looked;  /* they need not yet, though no thread looks; one has, since the last tick */
+    bool armed;            /* the timer */
+    struct kl_loop *loop;
+    struct kl_source *timer;
 
     ncclResult_t trouble; /* the communicator has to fail when the lock is released */
     int culprit;
@@ -123,10 +154,38 @@ struct kl_tagged_message *kl_tagged_find_message(struct kl_tagged *tagged, int p
 
 /* ---- incoming.c ---- */
 
+/** A packet of that rank. */
+void kl_tagged_handle(struct kl_tagged *tagged, int from, const void *data, size_t bytes);
+
 /** The receive, which is in no queue, gets this message. The lock may be released meanwhile. */
 void kl_tagged_deliver(struct kl_tagged *tagged, struct kl_tagged_request *r, const struct kl_tagged_message *message);
 /** The same with the data of a small one. */
 void kl_tagged_fill(struct kl_tagged *tagged, struct kl_tagged_request *r, int source, int tag, const void *data,
                     size_t bytes);
+
+/* ---- near.c ---- */
+
+/** Send a packet, through a fifo or over the bootstrap. As config.post. */
+ncclResult_t kl_tagged_post(struct kl_tagged *tagged, int peer, const struct kl_tagged_head *head, const void *data,
+                            size_t bytes);
+
+/** Packets about fifos. False: invalid. */
+bool kl_tagged_on_fifo(struct kl_tagged *tagged, int from, const void *data, size_t bytes);
+bool kl_tagged_on_fifo_reply(struct kl_tagged *tagged, int from, bool mapped);
+void kl_tagged_on_call(struct kl_tagged *tagged, int from);
+
+/** Handle the packets of a rank's fifo which come before its next one over the bootstrap. True: there were any. */
+bool kl_tagged_read_from(struct kl_tagged *tagged, int from);
+
+/** Look once at all fifos. */
+void kl_tagged_look(struct kl_tagged *tagged);
+
+/** Look at them for a while, without the lock. False: not for this request, or it was long enough. */
+bool kl_tagged_watch_for(struct kl_tagged *tagged, const struct kl_tagged_request *r, struct kl_poll_wait *wait);
+
+/** From now on senders call, unless another thread looks. True: packets were handled meanwhile. */
+bool kl_tagged_rest(struct kl_tagged *tagged);
+
+void kl_tagged_near_free(struct kl_tagged *tagged);
 
 #endif

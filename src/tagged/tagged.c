@@ -25,6 +25,7 @@ ncclResult_t kl_tagged_create(const struct kl_tagged_config *config, struct kl_t
     }
     m->config = *config;
     m->peer = peers;
+    m->handle = kl_tagged_handle;
     kl_key_random(&m->mark, sizeof m->mark);
     pthread_mutex_init(&m->lock, NULL);
     pthread_condattr_init(&monotonic);
@@ -44,6 +45,7 @@ void kl_tagged_free(struct kl_tagged *m)
     }
     for (uint32_t i = 0; i < m->nrequests; i++) free(m->request[i]);
     free(m->request);
+    kl_tagged_near_free(m);
     free(m->peer);
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->lock);
@@ -76,7 +78,7 @@ static ncclResult_t send_with_data(struct kl_tagged *m, struct kl_tagged_request
 {
     const struct kl_tagged_head head = {.kind = KL_TAGGED_EAGER, .tag = s->tag, .bytes = s->room};
 
-    KL_TRY(m->config.post(m->config.ctx, s->peer, &head, sizeof head, s->data, s->room));
+    KL_TRY(kl_tagged_post(m, s->peer, &head, s->data, s->room));
     m->peer[s->peer].unpaid += s->room + KL_TAGGED_MESSAGE_WEIGHT;
     kl_tagged_end(m, s, ncclSuccess);
     return ncclSuccess;
@@ -88,7 +90,7 @@ static ncclResult_t offer(struct kl_tagged *m, struct kl_tagged_request *s)
     const struct kl_tagged_place place = {
         .process = kl_cma_self(&m->mark), .at = (uint64_t)(uintptr_t)s->data, .readable = m->config.reads};
 
-    return m->config.post(m->config.ctx, s->peer, &head, sizeof head, &place, sizeof place);
+    return kl_tagged_post(m, s->peer, &head, &place, sizeof place);
 }
 
 static ncclResult_t send(struct kl_tagged *m, struct kl_tagged_request *s)
@@ -189,6 +191,7 @@ ncclResult_t kl_tagged_receive(struct kl_tagged *m, void *data, size_t bytes, in
 ncclResult_t kl_tagged_probe(struct kl_tagged *m, int peer, int tag, struct kl_tagged_status *status)
 {
     kl_tagged_lock(m);
+    kl_tagged_look(m);
     const struct kl_tagged_message *a = kl_tagged_find_message(m, peer, tag, false);
     if (a) *status = (struct kl_tagged_status){.source = a->source, .tag = a->tag, .bytes = a->bytes};
     bool failed = !a && m->failed, left = !a && peer != KL_TAGGED_ANY && m->peer[peer].left;
@@ -250,8 +253,10 @@ static void sleep_until(struct kl_tagged *m, uint64_t deadline)
 /* Under lock, which is released while it waits. NULL: it was freed. */
 static struct kl_tagged_request *await(struct kl_tagged *m, uint64_t id, uint64_t deadline)
 {
-    struct kl_tagged_request *r;
+    struct kl_poll_wait pause = KL_WAIT_START;
+    struct kl_tagged_request *r = kl_tagged_find(m, id);
 
+    if (r && !r->over && kl_deadline_passed(deadline)) kl_tagged_look(m);
     while ((r = kl_tagged_find(m, id)) && !r->over && !kl_deadline_passed(deadline)) {
         uint64_t limit = limit_of(r);
         if (kl_deadline_passed(limit)) {
@@ -259,7 +264,7 @@ static struct kl_tagged_request *await(struct kl_tagged *m, uint64_t id, uint64_
             kl_tagged_unlock(m); /* the communicator fails, and with it this request */
             kl_tagged_lock(m);
             if (r->copies) sleep_until(m, kl_deadline_in_ms(1));
-        } else {
+        } else if (!kl_tagged_watch_for(m, r, &pause) && !kl_tagged_rest(m)) {
             sleep_until(m, limit < deadline ? limit : deadline);
         }
     }
@@ -324,6 +329,7 @@ static bool waits_for(const struct kl_tagged *m, const struct kl_tagged_request 
 void kl_tagged_on_left(struct kl_tagged *m, int peer)
 {
     kl_tagged_lock(m);
+    (void)kl_tagged_read_from(m, peer);
     m->nleft += !m->peer[peer].left;
     m->peer[peer].left = true;
     for (uint32_t i = 0; i < m->nrequests; i++) {

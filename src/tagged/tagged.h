@@ -8,6 +8,7 @@
  * taken: then the receiver reads them from the sender's memory where the kernel lets it, else asks for pieces.
  *
  * The event loop moves everything, so a request proceeds while the program computes, or waits in a collective operation.
+ * Between ranks of a host packets go through common memory (near.c), and a thread that waits for a request moves them.
  *
  * Errors:  a request ends with the failure of its communicator, when its peer has left, or when its message is too long.
  * Threads: any, except for create and free.
@@ -16,6 +17,7 @@
 #define KL_TAGGED_TAGGED_H
 
 #include "base/error.h"
+#include "device/host/wait.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,7 +44,9 @@ struct kl_tagged_config {
     void (*fail)(void *ctx, int culprit, ncclResult_t code, const char *text);
     /** Its failure, whose sentence becomes the thread's. */
     ncclResult_t (*failure)(void *ctx);
-    bool (*is_near)(void *ctx, int peer); /* a rank of this machine; also locked */
+    bool (*is_near)(void *ctx, int peer);   /* a rank of this machine; also locked, as the rest */
+    bool (*shares)(void *ctx, int peer);    /* it and this rank may map each other's memory; NULL: none may */
+    enum kl_wait_cores (*cores)(void *ctx); /* how a thread waits for ranks that share memory */
     void *ctx;
 };
 
