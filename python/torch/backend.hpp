@@ -216,6 +216,7 @@ class KoloBackend final : public Backend
     void check_alive(const Call &call) const;
     Batch *own_batch();
 
+    intrusive_ptr<KoloWork> work_of_messages(const Call &call, Batch &batch);
     template <class Start> WorkPtr message(const Call &call, const Tensors &tensors, Staging &staging, Start start);
     WorkPtr ordered_message(const Call &call, const Tensors &tensors, Staging &staging, const at::Tensor &t, int peer);
     void begin_messages();

@@ -36,6 +36,15 @@ void KoloBackend::startCoalescing()
     batching_ = true;
 }
 
+/** Messages alone take no part in the order of operations, so no stream has to come to them. */
+c10::intrusive_ptr<KoloWork> KoloBackend::work_of_messages(const Call &call, Batch &batch)
+{
+    auto work = c10::make_intrusive<KoloWork>(link_, call, seq_, batch.inputs, batch.outputs);
+
+    work->staging = std::move(batch.staging);
+    return work;
+}
+
 WorkPtr KoloBackend::endCoalescing()
 {
     std::unique_ptr<Batch> batch;
@@ -57,7 +66,9 @@ WorkPtr KoloBackend::endCoalescing()
         });
     };
     check_alive(call);
-    auto work = enqueue(call, seq_, batch->inputs, batch->outputs, batch->staging, issue);
+    auto work = batch->issues.empty() && !batch->parts.empty()
+                    ? work_of_messages(call, *batch)
+                    : enqueue(call, seq_, batch->inputs, batch->outputs, batch->staging, issue);
     work->parts = std::move(batch->parts);
     work->follow(std::move(batch->records));
     return work;
