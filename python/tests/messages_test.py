@@ -24,10 +24,22 @@ def test_any_source_and_tags(n):
     assert kolocc.run(world.farm, n)[0] == sorted((w, w * 100 + i) for w in range(1, n) for i in range(10))
 
 
+@pytest.mark.parametrize("disabled", ["0", "1"])
 @pytest.mark.parametrize("copies", ["AUTO", "NEVER"])
-def test_sizes(copies, monkeypatch):
+def test_sizes(copies, disabled, monkeypatch):
     monkeypatch.setenv("KOLO_KERNEL_COPIES", copies)
+    monkeypatch.setenv("NCCL_SHM_DISABLE", disabled)
     kolocc.run(world.sizes, 2)
+
+
+@pytest.mark.parametrize("disabled", ["0", "1"])
+def test_the_way_is_in_the_log(disabled, monkeypatch, tmp_path):
+    monkeypatch.setenv("NCCL_SHM_DISABLE", disabled)
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    monkeypatch.setenv("NCCL_DEBUG_FILE", str(tmp_path / "log.%p"))
+    kolocc.run(world.many, 2)
+    log = "".join(f.read_text() for f in tmp_path.iterdir())
+    assert ("rank 0: messages with tags to rank 1 go via SHM" in log) == (disabled == "0"), log
 
 
 def test_both_ways_and_beside_collectives():

@@ -106,8 +106,20 @@ def too_long(comm: kolocc.Communicator) -> str:
     return text
 
 
+def many(comm: kolocc.Communicator) -> None:
+    """Each rank sends and receives 200 messages of each other one, and waits for each."""
+    got = numpy.zeros(1, "int64")
+    for i in range(200):
+        for peer in range(comm.size):
+            if peer != comm.rank:
+                comm.send(numpy.array([i]), peer, tag=3)
+                comm.recv(got, peer, tag=3)
+                assert got[0] == i
+
+
 def leaves(comm: kolocc.Communicator) -> str:
     """Rank 1 destroys its communicator, and rank 0 waits for a message of it."""
+    many(comm)
     comm.barrier()
     if comm.rank == 1:
         comm.destroy()
@@ -152,6 +164,7 @@ def abort(comm: kolocc.Communicator) -> None:
 
 def _rank(n: int, rank: int, unique_id: bytes, answers: Any) -> None:
     comm = kolocc.Communicator.init(n, rank, unique_id)
+    many(comm)
     comm.barrier()
     if rank == n - 1:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -83,7 +83,7 @@ static void unmap(struct end *e)
 /* Without one, packets go over the bootstrap, for ever. */
 static void give_up(struct kl_tagged *m, struct kl_tagged_near *n, int peer, const char *cause)
 {
-    KL_INFO(KL_SHM, "rank %d: messages with tags to rank %d go over TCP: %s", m->config.rank, peer, cause);
+    KL_INFO(KL_INIT | KL_SHM, "rank %d: messages with tags to rank %d go over TCP: %s", m->config.rank, peer, cause);
     unmap(&n->out);
     if (n->region) kl_shm_region_release(n->region, false);
     n->region = NULL;
@@ -143,7 +143,7 @@ bool kl_tagged_on_fifo_reply(struct kl_tagged *m, int from, bool mapped)
     if (mapped) {
         kl_shm_region_settle(n->region);
         n->state = OUT_READY;
-        KL_INFO(KL_SHM, "rank %d: messages with tags to rank %d go via SHM", m->config.rank, from);
+        KL_INFO(KL_INIT | KL_SHM, "rank %d: messages with tags to rank %d go via SHM", m->config.rank, from);
     } else {
         give_up(m, n, from, "it cannot map this rank's memory");
     }
@@ -217,7 +217,7 @@ static void accept(struct kl_tagged *m, int peer)
     n->invited = false;
     m->invites--;
     if (rc)
-        KL_INFO(KL_SHM, "rank %d: messages with tags from rank %d come over TCP: %s", m->config.rank, peer,
+        KL_INFO(KL_INIT | KL_SHM, "rank %d: messages with tags from rank %d come over TCP: %s", m->config.rank, peer,
                 kl_error_text());
     else
         add_incoming(m, peer, n->in.fifo);
