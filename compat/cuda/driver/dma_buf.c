@@ -65,3 +65,13 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t byt
     KL_CU_TRY(segment_of(kl_cu_address(ptr), bytes, &fd, &offset));
     return open_at(fd, offset, handle);
 }
+
+/* Memory of devices is memory of the host: a write is visible when it is done. */
+CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+{
+    KL_CU_TRY(kl_cu_enter());
+    if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX) return CUDA_ERROR_INVALID_VALUE;
+    return scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER || scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+}
