@@ -180,7 +180,7 @@ static uint8_t way_of(uint64_t before)
     ncclComm_t comm = kl_handle_try(me.comm);
     struct kl_flight_op op = {.way = 0};
 
-    expect(comm && kl_flight_read(comm->flight, kl_flight_issued(comm->flight) - 1 - before, &op));
+    expect(comm && kl_flight_read(comm->flight, kl_flight_issued(comm->flight) - before, &op));
     kl_handle_leave(comm);
     return op.way;
 }
