@@ -199,7 +199,8 @@ void vs_cq_push(struct kl_ibv_cq *cq, const struct kl_ibv_wc *wc);
 void vs_device_event(struct kl_ibv_context *context, int type, void *element);
 
 /** The range here, if it is inside the memory region of this key, with these rights; else NULL. */
-unsigned char *vs_memory_at(const struct kl_ibv_context *context, uint32_t key, uint64_t addr, size_t bytes, int access);
+unsigned char *vs_memory_at(const struct kl_ibv_context *context, uint32_t key, uint64_t addr, size_t bytes,
+                            int access);
 
 /* ---- fault.c ---- */
 

@@ -240,7 +240,7 @@ struct ncclComm {
     struct kl_comm_gpus *gpus; /* queue/gpus.h; NULL on host devices */
     bool gpus_use_engine;      /* its operations are the engine's, not the GPUs' (queue/crossing.h) */
     _Atomic(void (*)(struct ncclComm *)) end_waits; /* of streams, when the communicator fails; NULL: none wait */
-    void (*settle_waits)(struct ncclComm *comm); /* its work was withdrawn, and no memory is in use; NULL: nothing waits for that */
+    void (*settle_waits)(struct ncclComm *comm);    /* its work was withdrawn; NULL: no stream waits for that */
     const void *creator;                            /* the thread that began it (kl_thread_self) */
     bool one_memory;                                /* all ranks share memory, and may use it */
     const struct kl_comm_params *params;            /* while it is being made */

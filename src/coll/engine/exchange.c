@@ -233,7 +233,7 @@ static void replace(struct kl_exchange *x, size_t i)
     struct kl_exchange_entry *p = x->active[i], *next = p->next;
 
     if (x->profiler) kl_exec_profile_message_end(p->connector);
-    if (p->message.lent) (void)p->connector->transport->lend(p->connector, NULL, 0);
+    if (p->message.in_use) (void)p->connector->transport->use_gpu(p->connector, NULL, 0);
     forget_last(x, p);
     if (next) {
         next->connector = p->connector;
@@ -249,15 +249,15 @@ static void replace(struct kl_exchange *x, size_t i)
 }
 
 /* Only a network's connection takes memory of GPUs. */
-static ncclResult_t lend(struct kl_exchange_entry *p)
+static ncclResult_t use_gpu(struct kl_exchange_entry *p)
 {
     const struct kl_connector *c = p->connector;
 
-    if (!c->transport->lend)
+    if (!c->transport->use_gpu)
         return KL_FAIL(ncclInternalError, "a message with rank %d in memory of a GPU, by %s", p->peer,
                        c->transport->name);
-    KL_TRY(c->transport->lend(p->connector, p->message.data, p->message.bytes));
-    p->message.lent = true;
+    KL_TRY(c->transport->use_gpu(p->connector, p->message.data, p->message.bytes));
+    p->message.in_use = true;
     return ncclSuccess;
 }
 
@@ -289,7 +289,7 @@ static enum kl_progress move(struct kl_exchange *x, struct kl_exchange_entry *p,
 {
     if (!p->connector->ready) return KL_STALLED;
     if (x->profiler && !p->profiled) profile(x, p);
-    if (p->message.of_gpu && !p->message.lent && (*rc = lend(p))) return KL_DONE;
+    if (p->message.of_gpu && !p->message.in_use && (*rc = use_gpu(p))) return KL_DONE;
     if (p->connector->transport->progress) return carry(x, p, rc);
     if (p->func == KL_FUNC_SEND) return kl_message_send(&p->message, p->connector, &x->offers);
     return kl_message_recv(&p->message, p->connector, &x->offers, rc);

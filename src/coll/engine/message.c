@@ -153,8 +153,8 @@ static ncclResult_t refuse_call(const struct kl_message *m, int peer, uint64_t t
 static ncclResult_t refuse_place(const struct kl_message *m, int peer, size_t bytes)
 {
     return KL_FAIL(ncclInternalError,
-                   "recv: %zu bytes of rank %d came to host memory, where %zu go to memory of a GPU without the CPU", bytes,
-                   peer, m->bytes);
+                   "recv: %zu bytes of rank %d came to host memory, where %zu go to memory of a GPU without the CPU",
+                   bytes, peer, m->bytes);
 }
 
 static ncclResult_t refuse_form(const struct kl_message *m, int peer, size_t bytes, bool more)

@@ -138,16 +138,14 @@ static size_t smallest_step(struct link *l, char *data, size_t bytes)
 {
     struct kl_message out = {.data = data, .bytes = bytes};
     size_t least = bytes, moved = 0, step;
-    enum kl_progress got = KL_MOVED;
     bool more;
 
-    while (got != KL_DONE) {
-        got = kl_message_send(&out, &l->tx, &sender_offers);
+    while (kl_message_send(&out, &l->tx, &sender_offers) != KL_DONE) {
         if (!kl_fifo_ready(&l->rx.rx)) continue;
         assert_non_null(kl_fifo_open(&l->rx.rx, &step, &more));
         kl_fifo_release(&l->rx.rx);
         moved += step;
-        if (step < least) least = step;
+        least = step < least ? step : least;
     }
     assert_int_equal(moved, bytes);
     return least;
@@ -156,9 +154,7 @@ static size_t smallest_step(struct link *l, char *data, size_t bytes)
 /* In place, and copied to slots as for another rank's NIC. */
 static void steps_over_a_network_are_not_small(void **state)
 {
-    static const size_t sizes[] = {4096,    4097,          5119,           5120,           8192,
-                                   8193,    1 << 20,       (1 << 20) + 1,  (1 << 20) + 99, (1 << 20) + 1023,
-                                   2 << 20, (2 << 20) + 1, (1 << 20) + 1024, MOST - 1};
+    static const size_t sizes[] = {4096, 4097, 5119, 5120, 8193, 1 << 20, (1 << 20) + 1, (1 << 20) + 1024, MOST - 1};
     char *data = calloc(1, MOST);
 
     (void)state;

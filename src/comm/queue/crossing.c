@@ -32,9 +32,9 @@ struct kl_crossing {
     size_t nic_from;             /* bytes of a message that NICs may move themselves, at least */
     struct way *way;             /* by peer, from and to it */
     struct allocation allocation[KNOWN];
-    uint64_t queued;             /* ticket behind the last round */
-    bool serves;                 /* notices: graphs were captured */
-    uint64_t served;             /* the ticket of serve */
+    uint64_t queued; /* ticket behind the last round */
+    bool serves;     /* notices: graphs were captured */
+    uint64_t served; /* the ticket of serve */
     _Atomic bool ends;
     struct kl_gpu_notice *current; /* the engine's, as the next ones */
     struct kl_work launch;

@@ -238,8 +238,8 @@ static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struc
     char proxy[32] = "";
 
     if (c->route.relayed) snprintf(proxy, sizeof proxy, "(%d)/PXN", c->route.proxy);
-    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d%s%s", edge->channel, edge->use, from,
-            comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
+    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d%s%s", edge->channel, edge->use,
+            from, comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
             c->common->net.net->name, c->route.planned < 0 ? c->route.device : c->route.planned, proxy,
             c->route.reach.memory ? "/GDRDMA" : "");
 }

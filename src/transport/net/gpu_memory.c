@@ -109,10 +109,11 @@ static ncclResult_t describe(const struct kl_cuda_region *region, ncclResult_t r
     char text[KL_ERROR_TEXT];
 
     snprintf(text, sizeof text, "%s", kl_error_text());
-    return KL_FAIL(rc,
-                   "%zu bytes of device %d cannot be registered for RDMA; NCCL_NET_GDR_LEVEL=LOC goes over host memory: "
-                   "%.700s",
-                   region->bytes, region->device, text);
+    return KL_FAIL(
+        rc,
+        "%zu bytes of device %d cannot be registered for RDMA; NCCL_NET_GDR_LEVEL=LOC goes over host memory: "
+        "%.700s",
+        region->bytes, region->device, text);
 }
 
 static ncclResult_t register_by(const struct kl_net *net, void *connection, const struct kl_cuda_region *region, int fd,
@@ -148,8 +149,8 @@ static ncclResult_t add(struct kl_net_gpu_memory *m, const struct kl_net *net, v
     return ncclSuccess;
 }
 
-ncclResult_t kl_net_gpu_memory_lend(struct kl_net_gpu_memory *m, const struct kl_net *net, void *connection,
-                                    const void *data, size_t bytes)
+ncclResult_t kl_net_gpu_memory_use(struct kl_net_gpu_memory *m, const struct kl_net *net, void *connection,
+                                   const void *data, size_t bytes)
 {
     struct kl_cuda_region region;
 

@@ -35,8 +35,8 @@ struct kl_net_gpu_memory;
 ncclResult_t kl_net_gpu_memory_create(const struct kl_net_reach *reach, struct kl_net_gpu_memory **memory);
 
 /** The next message's data, which are registered if need be; bytes 0: no message of a GPU is under way. */
-ncclResult_t kl_net_gpu_memory_lend(struct kl_net_gpu_memory *memory, const struct kl_net *net, void *connection,
-                                    const void *data, size_t bytes);
+ncclResult_t kl_net_gpu_memory_use(struct kl_net_gpu_memory *memory, const struct kl_net *net, void *connection,
+                                   const void *data, size_t bytes);
 
 /** The registration of data of this message; NULL: they are not in it. */
 void *kl_net_gpu_memory_mr(const struct kl_net_gpu_memory *memory, const void *data);

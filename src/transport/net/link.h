@@ -43,19 +43,19 @@ struct kl_net_step {
 };
 
 struct kl_net_gpu_memory; /* gpu_memory.h */
-struct kl_net_profile; /* profile.h */
+struct kl_net_profile;    /* profile.h */
 
 struct kl_net_link {
     const struct kl_net *net;
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
     bool connected, cancelled;
-    uint32_t number;      /* kl_connector.number, for texts: the channel is its last byte */
-    struct kl_fifo *fifo; /* in own memory, or in memory of others */
-    void *memory;         /* own */
-    size_t mapped;        /* bytes of the fifo and its copy of flagged lines */
-    void *mr;             /* the net's registration of it; NULL: not open yet, or the net needs none */
+    uint32_t number;               /* kl_connector.number, for texts: the channel is its last byte */
+    struct kl_fifo *fifo;          /* in own memory, or in memory of others */
+    void *memory;                  /* own */
+    size_t mapped;                 /* bytes of the fifo and its copy of flagged lines */
+    void *mr;                      /* the net's registration of it; NULL: not open yet, or the net needs none */
     struct kl_net_gpu_memory *gpu; /* NULL: it takes no memory of GPUs */
-    unsigned char *whole; /* the data of steps in flagged lines, on their way: a slot may be smaller */
+    unsigned char *whole;          /* the data of steps in flagged lines, on their way: a slot may be smaller */
     struct kl_net_step step[KL_NET_IN_FLIGHT];
 
     /* sender: steps [released, out.step) are with the net */

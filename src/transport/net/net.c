@@ -111,11 +111,11 @@ static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const 
     return kl_net_link_opened(c->net.link);
 }
 
-static ncclResult_t net_lend(struct kl_connector *c, const void *data, size_t bytes)
+static ncclResult_t net_use_gpu(struct kl_connector *c, const void *data, size_t bytes)
 {
     struct kl_net_link *l = c->net.link;
 
-    if (l && l->gpu) return kl_net_gpu_memory_lend(l->gpu, l->net, l->connection, data, bytes);
+    if (l && l->gpu) return kl_net_gpu_memory_use(l->gpu, l->net, l->connection, data, bytes);
     return KL_FAIL(ncclInternalError, "a message in memory of a GPU for a connection that takes none");
 }
 
@@ -168,7 +168,7 @@ const struct kl_transport kl_transport_net = {
     .connect = net_connect,
     .settle = net_settle,
     .progress = net_progress,
-    .lend = net_lend,
+    .use_gpu = net_use_gpu,
     .sleep_on = net_sleep_on,
     .revoke = net_revoke,
     .loss = net_loss,
