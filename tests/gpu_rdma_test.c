@@ -220,6 +220,24 @@ static void exchange(const struct place *out, const struct place *in, size_t byt
 
 /* ---- parts ---- */
 
+/* Of one call, small enough for a slot of a connection. */
+static void several(const struct place *out, const struct place *in)
+{
+    enum { N = 6 };
+    const unsigned long before = me.counts->received;
+
+    fill(out, N * LEAST, me.rank);
+    fill(in, N * LEAST, 99);
+    expect(!ncclGroupStart());
+    for (int i = 0; i < N; i++) {
+        expect(!ncclSend((char *)pointer(out) + i * LEAST, LEAST, ncclUint8, 1 - me.rank, me.comm, me.stream));
+        expect(!ncclRecv((char *)pointer(in) + i * LEAST, LEAST, ncclUint8, 1 - me.rank, me.comm, me.stream));
+    }
+    expect(!ncclGroupEnd());
+    check(in, N * LEAST, 1 - me.rank);
+    expect(!me.counted || me.counts->received - before == (is_direct(GPU_DEVICE, LEAST, false) ? N * LEAST : 0));
+}
+
 static void sizes(void)
 {
     static const size_t bytes[] = {
@@ -230,6 +248,7 @@ static void sizes(void)
     allocate(&out, GPU_DEVICE, LARGE);
     allocate(&in, GPU_DEVICE, LARGE);
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) exchange(&out, &in, bytes[i], (int)i);
+    several(&out, &in);
     release(&out);
     release(&in);
 }
@@ -598,7 +617,7 @@ static pid_t start(const struct job *j, int rank, const ncclUniqueId *id)
 }
 
 /* `killed`: the rank that is, -1: none. */
-static void run_killing(const struct job *j, int killed)
+static void run(const struct job *j, int killed)
 {
     ncclUniqueId id;
     pid_t child[RANKS];
@@ -615,12 +634,7 @@ static void run_killing(const struct job *j, int killed)
     }
 }
 
-static void run(const struct job *j)
-{
-    run_killing(j, -1);
-}
-
-#define RUN(part, n, hosts, ...) run(&(struct job){part, n, hosts, {__VA_ARGS__}})
+#define RUN(part, n, hosts, ...) run(&(struct job){part, n, hosts, {__VA_ARGS__}}, -1)
 
 /* ---- tests ---- */
 
@@ -684,16 +698,11 @@ static void freed_memory_is_not_confused(void **state)
     RUN("reuse", 2, 2, "GPU_NET=dmabuf");
 }
 
-static void graphs_are_staged(void **state)
-{
-    (void)state;
-    RUN("graphs", 2, 2, "GPU_NET=both");
-}
-
-static void streams_keep_their_order(void **state)
+static void streams_keep_their_order_and_graphs_are_staged(void **state)
 {
     (void)state;
     RUN("order", 2, 2, "GPU_NET=dmabuf");
+    RUN("graphs", 2, 2, "GPU_NET=both");
 }
 
 static void all_ranks_exchange(void **state)
@@ -727,8 +736,8 @@ static void an_abort_ends_messages(void **state)
 static void a_killed_process_is_named(void **state)
 {
     (void)state;
-    run_killing(&(struct job){"killed", 2, 2, {"GPU_NET=dmabuf", "1:GPU_NET_KILL=7000000"}}, 1);
-    run_killing(&(struct job){"killed", 2, 2, {"GPU_NET=dmabuf", "1:GPU_NET_KILL=7000000", "TEST_RECEIVES=1"}}, 1);
+    run(&(struct job){"killed", 2, 2, {"GPU_NET=dmabuf", "1:GPU_NET_KILL=7000000"}}, 1);
+    run(&(struct job){"killed", 2, 2, {"GPU_NET=dmabuf", "1:GPU_NET_KILL=7000000", "TEST_RECEIVES=1"}}, 1);
 }
 
 static void the_log_names_the_way(void **state)
@@ -768,8 +777,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sides_may_differ),
         cmocka_unit_test(data_are_flushed_where_needed),
         cmocka_unit_test(freed_memory_is_not_confused),
-        cmocka_unit_test(graphs_are_staged),
-        cmocka_unit_test(streams_keep_their_order),
+        cmocka_unit_test(streams_keep_their_order_and_graphs_are_staged),
         cmocka_unit_test(all_ranks_exchange),
         cmocka_unit_test(data_for_other_rails_are_relayed),
         cmocka_unit_test(an_abort_ends_messages),
