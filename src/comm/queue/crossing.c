@@ -172,7 +172,7 @@ static bool is_reached(struct kl_crossing *x, const struct kl_net_reach *reach, 
 {
     struct kl_cuda_region region;
 
-    if (!kl_cuda_region_find(data, bytes, &region)) return false;
+    if (!kl_cuda_region_find(reach->device, data, bytes, &region)) return false;
     struct allocation *a = &x->allocation[region.id % KNOWN];
     if (a->id == region.id && a->memory == reach->memory) return a->has;
     const bool has = kl_net_reach_has(reach, &region);

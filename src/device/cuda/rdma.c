@@ -47,17 +47,27 @@ static bool ask(const struct kl_cuda_driver *driver, const void *ptr, uint64_t v
     return !driver->cuPointerGetAttributes(ATTRIBUTES, which, place, (uint64_t)(uintptr_t)ptr);
 }
 
-bool kl_cuda_region_find(const void *ptr, size_t bytes, struct kl_cuda_region *region)
+/* Questions need a context, whichever it is. */
+static ncclResult_t enter(int device, const struct kl_cuda_context **c)
 {
-    const struct kl_cuda_driver *driver;
+    KL_TRY(kl_cuda_context_of(device, NULL, 0, c));
+    return kl_cuda_enter(*c);
+}
+
+bool kl_cuda_region_find(int device, const void *ptr, size_t bytes, struct kl_cuda_region *region)
+{
+    const struct kl_cuda_context *c;
     uint64_t value[ATTRIBUTES], at = (uint64_t)(uintptr_t)ptr;
 
-    if (kl_cuda_driver(&driver) || !ask(driver, ptr, value)) return false;
+    if (enter(device, &c)) return false;
+    const bool known = ask(c->driver, ptr, value);
+    kl_cuda_leave(c);
+    if (!known || value[ORDINAL] != (uint64_t)device) return false;
     if (value[POINTER] != KL_CU_MEMORY_DEVICE || value[MANAGED] || !value[ID]) return false;
     if (at < value[START] || at - value[START] > value[BYTES] || bytes > value[BYTES] - (at - value[START]))
         return false;
     *region = (struct kl_cuda_region){.id = value[ID],
-                                      .device = (int)value[ORDINAL],
+                                      .device = device,
                                       .base = (char *)(uintptr_t)value[START],
                                       .bytes = value[BYTES],
                                       .by_address = value[LEGACY] || value[CAPABLE]};
@@ -81,7 +91,7 @@ int kl_cuda_region_export(const struct kl_cuda_region *r)
     char *start;
 
     kl_cuda_region_pages(r, &start, &bytes);
-    if (kl_cuda_context_of(r->device, NULL, 0, &c) || kl_cuda_enter(c)) return -1;
+    if (enter(r->device, &c)) return -1;
     (void)c->driver->cuThreadExchangeStreamCaptureMode(&mode);
     const int rc =
         c->driver->cuMemGetHandleForAddressRange(&fd, (uint64_t)(uintptr_t)start, bytes, KL_CU_DMA_BUF_DESCRIPTOR, 0);
@@ -93,19 +103,19 @@ int kl_cuda_region_export(const struct kl_cuda_region *r)
 /* The driver has it for memory of cudaMalloc only. */
 void kl_cuda_region_synchronise(const struct kl_cuda_region *r)
 {
-    const struct kl_cuda_driver *driver;
+    const struct kl_cuda_context *c;
     const int on = 1;
 
-    if (!kl_cuda_driver(&driver))
-        (void)driver->cuPointerSetAttribute(&on, KL_CU_POINTER_SYNC_MEMOPS, (uint64_t)(uintptr_t)r->base);
+    if (enter(r->device, &c)) return;
+    (void)c->driver->cuPointerSetAttribute(&on, KL_CU_POINTER_SYNC_MEMOPS, (uint64_t)(uintptr_t)r->base);
+    kl_cuda_leave(c);
 }
 
 ncclResult_t kl_cuda_flush(int device)
 {
     const struct kl_cuda_context *c;
 
-    KL_TRY(kl_cuda_context_of(device, NULL, 0, &c));
-    KL_TRY(kl_cuda_enter(c));
+    KL_TRY(enter(device, &c));
     const int rc = c->driver->cuFlushGPUDirectRDMAWrites(KL_CU_FLUSH_CURRENT, KL_CU_WRITES_TO_OWNER);
     kl_cuda_leave(c);
     if (!rc) return ncclSuccess;

@@ -32,8 +32,8 @@ struct kl_cuda_rdma {
 
 ncclResult_t kl_cuda_rdma_of(int device, struct kl_cuda_rdma *rdma);
 
-/** The allocation that has `bytes` from `ptr` on, in memory of a GPU alone. False: there is none. */
-bool kl_cuda_region_find(const void *ptr, size_t bytes, struct kl_cuda_region *region);
+/** The allocation of a device that has `bytes` from `ptr` on, and is in its memory alone. False: there is none. */
+bool kl_cuda_region_find(int device, const void *ptr, size_t bytes, struct kl_cuda_region *region);
 
 /** Whole pages around the region. */
 void kl_cuda_region_pages(const struct kl_cuda_region *region, char **start, size_t *bytes);

@@ -34,7 +34,7 @@ bool kl_net_reach_has(const struct kl_net_reach *reach, const struct kl_cuda_reg
 {
     int fd;
 
-    if (!reach->memory || region->device != reach->device) return false;
+    if (!reach->memory) return false;
     const bool has = find_name(reach, region, &fd);
     if (fd >= 0) close(fd);
     return has;
@@ -156,7 +156,7 @@ ncclResult_t kl_net_gpu_memory_use(struct kl_net_gpu_memory *m, const struct kl_
 
     m->current = NULL;
     if (!bytes) return ncclSuccess;
-    if (!kl_cuda_region_find(data, bytes, &region) || region.device != m->reach.device)
+    if (!kl_cuda_region_find(m->reach.device, data, bytes, &region))
         return KL_FAIL(ncclInvalidArgument,
                        "%zu bytes at %p are no memory of device %d any more: memory of a message has to stay until its "
                        "stream has come to its end",

@@ -26,7 +26,7 @@ struct kl_net_reach {
     int device; /* the GPU */
 };
 
-/** Can it get at this allocation: is it of that GPU, and does CUDA give it to NICs? */
+/** Can it get at this allocation of the GPU: does CUDA give it to NICs? */
 bool kl_net_reach_has(const struct kl_net_reach *reach, const struct kl_cuda_region *region);
 
 struct kl_net_gpu_memory;
