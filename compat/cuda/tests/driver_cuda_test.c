@@ -639,6 +639,21 @@ static void device_memory_has_descriptors_of_ranges(void **state)
     CU(cuMemFree(small));
 }
 
+static void writes_of_network_adapters_are_flushed(void **state)
+{
+    int options, address;
+
+    (void)state;
+    OK(cudaSetDevice(0));
+    CU(cuDeviceGetAttribute(&address, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0));
+    CU(cuDeviceGetAttribute(&options, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0));
+    assert_true(address == 1 && options == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+    CU(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                  CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+    assert_int_equal(cuFlushGPUDirectRDMAWrites(1, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuFlushGPUDirectRDMAWrites(0, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
 static void mapped_memory_has_descriptors_of_ranges(void **state)
 {
     const size_t unit = 2 << 20, page = 4096;
@@ -687,6 +702,7 @@ int main(void)
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
         cmocka_unit_test(device_memory_has_descriptors_of_ranges),
         cmocka_unit_test(mapped_memory_has_descriptors_of_ranges),
+        cmocka_unit_test(writes_of_network_adapters_are_flushed),
     };
 
     setenv("KOLO_HOST_DEVICES", "4", 1);
