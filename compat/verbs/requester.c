@@ -126,8 +126,7 @@ static struct vs_request head_of(const struct vs_qp *q, const struct vs_send *s)
 static const unsigned char *data_of(const struct vs_qp *q, const struct vs_send *s)
 {
     if (!s->sge.length || (s->flags & KL_IBV_SEND_INLINE)) return s->data;
-    if (!vs_memory_allows(q->ib.context, s->sge.lkey, s->sge.addr, s->sge.length, 0)) return NULL;
-    return (const unsigned char *)(uintptr_t)s->sge.addr;
+    return vs_memory_at(q->ib.context, s->sge.lkey, s->sge.addr, s->sge.length, 0);
 }
 
 /* Send a piece of the current request. False: the socket takes no more, or it was the last. */

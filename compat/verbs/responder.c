@@ -92,8 +92,7 @@ static unsigned char *target_of(const struct vs_qp *q, const struct vs_request *
 
     if (r->opcode == KL_IBV_SEND && r->length > sge->length) return NULL;
     if (r->opcode != KL_IBV_SEND && !(q->attr.access_flags & KL_IBV_REMOTE_WRITE)) return NULL;
-    if (!vs_memory_allows(q->ib.context, key, to, r->length, access)) return NULL;
-    return (unsigned char *)(uintptr_t)to;
+    return vs_memory_at(q->ib.context, key, to, r->length, access);
 }
 
 static void complete(struct vs_qp *q, const struct vs_request *r)

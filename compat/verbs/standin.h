@@ -58,6 +58,7 @@ struct vs_context {
 struct vs_mr {
     struct kl_ibv_mr ib;
     int access;
+    unsigned char *map; /* of a DMA-BUF; NULL: the memory is at its address */
     struct vs_mr *next;
 };
 
@@ -197,8 +198,9 @@ VS_EXPORT int ibv_query_gid(struct kl_ibv_context *context, uint8_t port, int in
 void vs_cq_push(struct kl_ibv_cq *cq, const struct kl_ibv_wc *wc);
 void vs_device_event(struct kl_ibv_context *context, int type, void *element);
 
-/** Is the range inside the memory region of this key, with these rights? */
-bool vs_memory_allows(const struct kl_ibv_context *context, uint32_t key, uint64_t addr, size_t bytes, int access);
+/** The range here, if it is inside the memory region of this key, with these rights; else NULL. */
+unsigned char *vs_memory_at(const struct kl_ibv_context *context, uint32_t key, uint64_t addr, size_t bytes,
+                            int access);
 
 /* ---- fault.c ---- */
 

@@ -25,7 +25,6 @@ const struct kl_param_name kl_other_names[] = {
     {"NCCL_CTA_POLICY", NULL},
     {"NCCL_CUMEM_ENABLE", NULL},
     {"NCCL_CUMEM_HOST_ENABLE", NULL},
-    {"NCCL_DMABUF_ENABLE", NULL},
     {"NCCL_ENV_PLUGIN", "plugin that stands in place of the environment, a name or file"},
     {"NCCL_FASTRAK_*", "for a plugin"},
     {"NCCL_GDRCOPY_ENABLE", NULL},

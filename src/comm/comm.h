@@ -240,6 +240,7 @@ struct ncclComm {
     struct kl_comm_gpus *gpus; /* queue/gpus.h; NULL on host devices */
     bool gpus_use_engine;      /* its operations are the engine's, not the GPUs' (queue/crossing.h) */
     _Atomic(void (*)(struct ncclComm *)) end_waits; /* of streams, when the communicator fails; NULL: none wait */
+    void (*settle_waits)(struct ncclComm *comm);    /* its work was withdrawn; NULL: no stream waits for that */
     const void *creator;                            /* the thread that began it (kl_thread_self) */
     bool one_memory;                                /* all ranks share memory, and may use it */
     const struct kl_comm_params *params;            /* while it is being made */
@@ -359,6 +360,9 @@ void kl_comm_free_pages(ncclComm_t comm);
 
 /** The device of the net by which other hosts reach this rank. The net was initialised. */
 int kl_comm_net_device(ncclComm_t comm);
+
+/** How a NIC gets at memory of this rank's GPU for messages to a peer, or from it; memory 0: they go over host memory. Any thread. */
+void kl_comm_find_reach(ncclComm_t comm, int peer, bool sends, struct kl_net_reach *reach);
 
 /** Set comm->net, unless that is done: the net between hosts, for which there is no need otherwise. ncclInvalidUsage: none of the name asked for. */
 ncclResult_t kl_comm_find_net(ncclComm_t comm);

@@ -26,6 +26,12 @@ static const struct kl_param rows[] = {
     KL_PARAM_SIZE(struct kl_device_config, cuda_engines, "KOLO_CUDA_ENGINES", KL_HOST_ALIKE, "256K", 0,
                   (int64_t)1 << 40,
                   "bytes from which copy engines move data between GPUs without P2P; kernels move fewer"),
+    KL_PARAM_SIZE(
+        struct kl_device_config, cuda_rdma, "KOLO_CUDA_RDMA", KL_OWN, "4K", 4096, (int64_t)1 << 40,
+        "bytes from which NICs read and write messages in memory of GPUs, where they can (NCCL_NET_GDR_LEVEL)"),
+    KL_PARAM_BOOL(
+        struct kl_device_config, dma_buf, "NCCL_DMABUF_ENABLE", KL_OWN, "1",
+        "let NICs get at memory of GPUs by DMA-BUFs; 0: only by its addresses, where nvidia_peermem is loaded"),
     KL_PARAM_STRING(struct kl_device_config, cuda_library, "KOLO_CUDA_LIBRARY", KL_OWN, "",
                     "file with the code for GPUs; unset: libkolo-cuda.so.0 beside libkolo.so"),
     KL_PARAM_INT(

@@ -25,6 +25,8 @@ struct kl_device_config {
     int64_t cuda_round;   /* bytes of a rank's larger buffer that go over host memory at a time, between hosts */
     int64_t cuda_chunk;   /* bytes of a rank in host memory at a time, between GPUs without P2P */
     int64_t cuda_engines; /* bytes from which copy engines read that memory, not kernels */
+    int64_t cuda_rdma;    /* bytes from which a NIC moves messages from and into memory of GPUs, where it can */
+    bool dma_buf;         /* may it get at that by DMA-BUFs? */
     char cuda_library[KL_PARAM_TEXT];
     bool nvml;            /* do plans use the GPUs that NVML lists? */
     int64_t host_devices; /* 0: derived from the topology, the job or the CPUs */

@@ -56,6 +56,8 @@ struct kl_net_properties {
     const char *pci_path; /* below /sys; NULL: a virtual device */
     uint64_t guid;        /* equal for the ports of one card */
     unsigned memory;      /* bits of enum kl_net_memory */
+    bool flushes;         /* iflush makes what came into memory of a GPU visible to it */
+    bool force_flush;     /* and has to, also where the GPU needs none */
     int speed_mbps;
     int port;
     float latency_us;
@@ -130,8 +132,14 @@ struct kl_net {
      */
     ncclResult_t (*recv_back)(void *send, const struct kl_net_end *me, void **recv);
 
-    /** Register memory with the device; `mr` is passed with every request that uses it. `memory`: one bit. */
+    /** Register memory with the device; `mr` is passed with every request that uses it. `memory`: KL_NET_HOST, KL_NET_CUDA. */
     ncclResult_t (*reg_mr)(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr);
+
+    /**
+     * The same for memory of a GPU, by the descriptor of its DMA-BUF, in which `data` is at `offset`. The descriptor stays
+     * the caller's. NULL in a net without KL_NET_DMABUF.
+     */
+    ncclResult_t (*reg_mr_dmabuf)(void *connection, void *data, size_t bytes, uint64_t offset, int fd, void **mr);
     ncclResult_t (*dereg_mr)(void *connection, void *mr);
 
     /** Send; a small message may wait for test, or go with the next one. `*request` NULL: no room now, try again. */
@@ -140,7 +148,7 @@ struct kl_net {
     /** Receive `n` messages, of different tags, or matched in this order. */
     ncclResult_t (*irecv)(void *recv, int n, const struct kl_net_recv *recvs, void **request);
 
-    /** Make received data visible to the device. `*request` NULL: it already is. */
+    /** Make received data visible to the GPU whose memory they are in. `*request` NULL: they already are. */
     ncclResult_t (*iflush)(void *recv, int n, const struct kl_net_recv *recvs, void **request);
 
     /**

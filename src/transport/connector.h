@@ -9,6 +9,7 @@
 #include "topo/reasons.h"
 #include "transport/fifo.h"
 #include "transport/net/context.h"
+#include "transport/net/gpu_memory.h"
 #include "transport/peer.h"
 
 #include <stdbool.h>
@@ -85,11 +86,12 @@ struct kl_common {
 
 /** NET: the NIC of a connection, and the rank that sends. Set by the connectors' owner before setup or connect. */
 struct kl_nic_route {
-    int device;      /* index of the NIC */
-    int planned;     /* its index on the emulated machine; -1: none */
-    bool relayed;    /* the proxy of another rank of this host sends (PXN): */
-    int proxy;       /* that rank */
-    bool proxy_here; /* which is in this process */
+    int device;                /* index of the NIC */
+    int planned;               /* its index on the emulated machine; -1: none */
+    bool relayed;              /* the proxy of another rank of this host sends (PXN): */
+    int proxy;                 /* that rank */
+    bool proxy_here;           /* which is in this process */
+    struct kl_net_reach reach; /* of messages: how the NIC gets at memory of this rank's GPU */
 };
 
 /** One half of a connector; zero before setup or connect, and after free. */
@@ -150,6 +152,13 @@ struct kl_transport {
      * nothing has to be moved.
      */
     enum kl_progress (*progress)(struct kl_connector *connector, ncclResult_t *rc);
+
+    /**
+     * The connection's next message is in memory of a GPU, `bytes` at `data`, which only the NIC touches; bytes 0: it has
+     * ended. No other one is under way. ncclUnhandledCudaError and the net's errors: the memory cannot be registered. NULL:
+     * it takes no such messages; nor does a connection whose route has no reach.
+     */
+    ncclResult_t (*use_gpu)(struct kl_connector *connector, const void *data, size_t bytes);
 
     /** Register the descriptor that must wake a thread before it sleeps (device/host/idle.h). False: none now. NULL: never
      * any. */

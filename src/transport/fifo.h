@@ -32,6 +32,12 @@
 /** Bytes below which copying is cheaper than waiting for a reader that runs. */
 #define KL_FIFO_ZCOPY_FROM 4096
 
+/**
+ * Bytes of a step of a message over a network, at least, if the message has four times as many: its receiver may have to keep
+ * each step out of lines and slots, because the data go to memory that CPUs do not reach.
+ */
+#define KL_FIFO_STEP_LEAST 1024
+
 #define KL_FIFO_CELL_TIMES         4  /* factor of the number of cells for the smallest steps */
 #define KL_FIFO_SLOT_PADDING_LINES 17 /* between slots */
 

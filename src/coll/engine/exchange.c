@@ -101,7 +101,7 @@ static bool is_done_at_once(const struct kl_exchange_end *end, const struct kl_t
 {
     struct kl_connector *c = end->connector;
 
-    if (end->last || !c || !c->ready || c->transport->progress) return false;
+    if (end->last || !c || !c->ready || c->transport->progress || task->choice.of_gpu) return false;
     const uint64_t signature = kl_message_signature(task->type, task->count);
     return c->sends ? kl_message_try_send(c, task->send, bytes, signature)
                     : kl_message_try_recv(c, task->recv, bytes, signature);
@@ -123,6 +123,7 @@ static struct kl_exchange_entry *pack(struct kl_exchange *x, const struct kl_tas
         .data = task->func == KL_FUNC_SEND ? (char *)(uintptr_t)task->send : task->recv,
         .bytes = bytes,
         .signature = kl_message_signature(task->type, task->count),
+        .of_gpu = task->choice.of_gpu,
     };
     p->connector = NULL;
     p->next = NULL;
@@ -232,6 +233,7 @@ static void replace(struct kl_exchange *x, size_t i)
     struct kl_exchange_entry *p = x->active[i], *next = p->next;
 
     if (x->profiler) kl_exec_profile_message_end(p->connector);
+    if (p->message.in_use) (void)p->connector->transport->use_gpu(p->connector, NULL, 0);
     forget_last(x, p);
     if (next) {
         next->connector = p->connector;
@@ -244,6 +246,19 @@ static void replace(struct kl_exchange *x, size_t i)
         i = x->hot;
     }
     x->active[i] = x->active[--x->n];
+}
+
+/* Only a network's connection takes memory of GPUs. */
+static ncclResult_t use_gpu(struct kl_exchange_entry *p)
+{
+    const struct kl_connector *c = p->connector;
+
+    if (!c->transport->use_gpu)
+        return KL_FAIL(ncclInternalError, "a message with rank %d in memory of a GPU, by %s", p->peer,
+                       c->transport->name);
+    KL_TRY(c->transport->use_gpu(p->connector, p->message.data, p->message.bytes));
+    p->message.in_use = true;
+    return ncclSuccess;
 }
 
 /* The data that this side has to move itself, through a network. */
@@ -274,6 +289,7 @@ static enum kl_progress move(struct kl_exchange *x, struct kl_exchange_entry *p,
 {
     if (!p->connector->ready) return KL_STALLED;
     if (x->profiler && !p->profiled) profile(x, p);
+    if (p->message.of_gpu && !p->message.in_use && (*rc = use_gpu(p))) return KL_DONE;
     if (p->connector->transport->progress) return carry(x, p, rc);
     if (p->func == KL_FUNC_SEND) return kl_message_send(&p->message, p->connector, &x->offers);
     return kl_message_recv(&p->message, p->connector, &x->offers, rc);

@@ -18,10 +18,20 @@ static size_t at_most(size_t bytes, size_t most)
     return bytes < most ? bytes : most;
 }
 
+/* The next step, of at most so many bytes: none behind it gets too small for a receiver that needs places for all. */
+static size_t step_of(const struct kl_fifo_tx *tx, size_t left, size_t most)
+{
+    const size_t bytes = at_most(left, most), rest = left - bytes;
+
+    return tx->zcopy_all && rest && rest < KL_FIFO_STEP_LEAST && bytes >= 2 * KL_FIFO_STEP_LEAST
+               ? bytes - KL_FIFO_STEP_LEAST
+               : bytes;
+}
+
 /* Through a slot of the pool; 0 if none is free. */
 static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
-    size_t bytes = at_most(left, kl_pool_slot_bytes(tx->pool));
+    size_t bytes = step_of(tx, left, kl_pool_slot_bytes(tx->pool));
     uint64_t offset;
     void *slot = kl_pool_take(tx->pool, tx, bytes, &offset);
 
@@ -33,7 +43,7 @@ static size_t send_pooled(struct kl_fifo_tx *tx, const char *from, size_t left)
 
 static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
-    size_t bytes = at_most(left, tx->shape.slot_bytes);
+    size_t bytes = step_of(tx, left, tx->shape.slot_bytes);
 
     if (bytes) kl_copy_out(&tx->out, kl_fifo_reserve(tx, bytes), from, bytes);
     kl_fifo_publish(tx, bytes, bytes < left);
@@ -42,7 +52,7 @@ static size_t send_copied(struct kl_fifo_tx *tx, const char *from, size_t left)
 
 static size_t send_direct(struct kl_fifo_tx *tx, const char *from, size_t left)
 {
-    size_t bytes = at_most(left, MOST_DIRECT);
+    size_t bytes = step_of(tx, left, MOST_DIRECT);
 
     kl_fifo_publish_direct(tx, from, bytes, bytes < left);
     return bytes;
@@ -53,7 +63,7 @@ static bool is_pooled(const struct kl_message *m, struct kl_fifo_tx *tx)
 {
     size_t left = m->bytes - m->moved;
 
-    if (left >= tx->zcopy_from) return false;
+    if (m->of_gpu || left >= tx->zcopy_from) return false;
     return left > SLOTS * tx->shape.slot_bytes && kl_fifo_pool_usable(tx);
 }
 
@@ -80,7 +90,7 @@ static size_t send_step(struct kl_message *m, struct kl_connector *c, struct kl_
     const char *from = m->data + m->moved;
     size_t left = m->bytes - m->moved, bytes = 0;
 
-    if (left >= tx->zcopy_from) return send_direct(tx, from, left);
+    if (m->of_gpu || left >= tx->zcopy_from) return send_direct(tx, from, left);
     if (is_pooled(m, tx)) bytes = send_offered(m, c, offers);
     if (!bytes && is_pooled(m, tx)) bytes = send_pooled(tx, from, left);
     return bytes ? bytes : send_copied(tx, from, left);
@@ -138,6 +148,13 @@ static ncclResult_t refuse_call(const struct kl_message *m, int peer, uint64_t t
 
     return KL_FAIL(ncclInvalidUsage, "%s: the counts or types differ",
                    kl_message_differs(theirs, peer, m->signature, text));
+}
+
+static ncclResult_t refuse_place(const struct kl_message *m, int peer, size_t bytes)
+{
+    return KL_FAIL(ncclInternalError,
+                   "recv: %zu bytes of rank %d came to host memory, where %zu go to memory of a GPU without the CPU",
+                   bytes, peer, m->bytes);
 }
 
 static ncclResult_t refuse_form(const struct kl_message *m, int peer, size_t bytes, bool more)
@@ -251,6 +268,10 @@ enum kl_progress kl_message_recv(struct kl_message *message, struct kl_connector
         if (!in || bytes > left || more != (bytes < left)) {
             *rc = refuse_form(message, connector->peer, bytes, more);
             if (in) kl_fifo_release(rx); /* the sender waits for its end */
+            return KL_DONE;
+        }
+        if (message->of_gpu && in != message->data + message->moved) {
+            *rc = refuse_place(message, connector->peer, bytes);
             return KL_DONE;
         }
         if (bytes && in != message->data + message->moved) put(offers, message->data + message->moved, in, bytes);

@@ -27,6 +27,8 @@ struct kl_message {
     bool declined;      /* or one was not: no more are made */
     uint64_t signature; /* kl_message_signature */
     bool ended;         /* the last step is done */
+    bool of_gpu;        /* `data` is memory of a GPU: the connector moves it (use_gpu), and no step is copied */
+    bool in_use;
 };
 
 /**

@@ -26,9 +26,9 @@ static struct kl_common sender, receiver;
 static struct kl_zcopy_offers sender_offers = {.zcopy.maps = true, .nranks = 2},
                               receiver_offers = {.zcopy.maps = true, .nranks = 2, .rank = 1};
 
-static void make_link_with_zcopy(struct link *l, const struct kl_transport *t, size_t from)
+static void make_link_of_slots(struct link *l, const struct kl_transport *t, size_t from, size_t slot)
 {
-    struct kl_fifo_shape shape = {.nslots = STEPS, .slot_bytes = SLOT_BYTES};
+    struct kl_fifo_shape shape = {.nslots = STEPS, .slot_bytes = slot};
     struct kl_connect_info info = {.version = KL_CONNECT_INFO_VERSION};
     struct kl_connect_reply reply = {.pool_bytes = 0};
 
@@ -40,6 +40,11 @@ static void make_link_with_zcopy(struct link *l, const struct kl_transport *t, s
     assert_int_equal(test_settle(&l->rx, &reply), ncclSuccess);
     l->tx.ready = l->rx.ready = true;
     assert_int_equal(l->tx.tx.pool != NULL, t == &kl_transport_shm);
+}
+
+static void make_link_with_zcopy(struct link *l, const struct kl_transport *t, size_t from)
+{
+    make_link_of_slots(l, t, from, SLOT_BYTES);
 }
 
 static void make_link(struct link *l, const struct kl_transport *t)
@@ -126,6 +131,43 @@ static void messages_arrive_whole(void **state)
     }
     free(from);
     free(to);
+}
+
+/* Bytes of the smallest step of a message that a network carries. */
+static size_t smallest_step(struct link *l, char *data, size_t bytes)
+{
+    struct kl_message out = {.data = data, .bytes = bytes};
+    size_t least = bytes, moved = 0, step;
+    bool more;
+
+    while (kl_message_send(&out, &l->tx, &sender_offers) != KL_DONE) {
+        if (!kl_fifo_ready(&l->rx.rx)) continue;
+        assert_non_null(kl_fifo_open(&l->rx.rx, &step, &more));
+        kl_fifo_release(&l->rx.rx);
+        moved += step;
+        least = step < least ? step : least;
+    }
+    assert_int_equal(moved, bytes);
+    return least;
+}
+
+/* In place, and copied to slots as for another rank's NIC. */
+static void steps_over_a_network_are_not_small(void **state)
+{
+    static const size_t sizes[] = {4096, 4097, 5119, 5120, 8193, 1 << 20, (1 << 20) + 1, (1 << 20) + 1024, MOST - 1};
+    char *data = calloc(1, MOST);
+
+    (void)state;
+    for (int copied = 0; copied < 2; copied++) {
+        struct link l;
+        make_link_of_slots(&l, &kl_transport_p2p, 0, 4096);
+        l.tx.tx.zcopy_all = true;
+        if (copied) l.tx.tx.zcopy_from = SIZE_MAX;
+        FOR_EACH_CASE(bytes, sizes) assert_true(smallest_step(&l, data, *bytes) >= KL_FIFO_STEP_LEAST);
+        assert_int_equal(smallest_step(&l, data, 100), 100);
+        free_link(&l);
+    }
+    free(data);
 }
 
 /* A message of `bytes`, at once; false: not now. */
@@ -720,6 +762,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_whole),
+        cmocka_unit_test(steps_over_a_network_are_not_small),
         cmocka_unit_test(two_slots_are_sent_at_once_or_not_at_all),
         cmocka_unit_test(half_a_message_is_not_taken),
         cmocka_unit_test(different_sizes_are_an_error),

@@ -15,7 +15,8 @@ struct kl_choice {
     bool peer_direct : 1; /* shown as Mapped: tried before it */
     bool messages : 1;    /* for an all-to-all: it runs as messages, not by the algorithm */
     bool by_tuner : 1;    /* a tuner (graph/tuner.h) has chosen algorithm and protocol, not the model */
-    float time_us;        /* the tuning model's expectation */
+    bool of_gpu : 1; /* of a message, not of a collective: its data are in memory of a GPU, and the NIC moves them */
+    float time_us;   /* the tuning model's expectation */
     struct kl_partition partition;
 };
 

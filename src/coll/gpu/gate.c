@@ -475,10 +475,36 @@ void kl_gpu_gate_tell(struct kl_gpu_gate *g, uint64_t number)
 }
 
 /* Waits are for numbers of rounds under way, so a number far beyond ends them. */
-void kl_gpu_gate_release(struct kl_gpu_gate *g)
+static void release(struct kl_gpu_gate *g)
 {
     raise_to(g, kl_load_relaxed(&g->arrived) + RELEASED);
     kl_gpu_notices_release(&g->notices);
+}
+
+/* It or the last kl_gpu_gate_unhold sees the other one, and both may. */
+void kl_gpu_gate_release(struct kl_gpu_gate *g)
+{
+    (void)kl_swap_seq_cst(&g->to_release, 1);
+    if (!kl_load_seq_cst(&g->held)) release(g);
+}
+
+void kl_gpu_gate_hold(struct kl_gpu_gate *g)
+{
+    kl_fetch_add_seq_cst(&g->held, 1);
+}
+
+void kl_gpu_gate_unhold(struct kl_gpu_gate *g)
+{
+    const bool last = kl_fetch_add_seq_cst(&g->held, UINT32_MAX) == 1;
+
+    if (last && kl_load_seq_cst(&g->to_release)) release(g);
+}
+
+void kl_gpu_gate_settle(struct kl_gpu_gate *g)
+{
+    const bool some = kl_swap_seq_cst(&g->held, 0);
+
+    if (some && kl_load_seq_cst(&g->to_release)) release(g);
 }
 
 ncclResult_t kl_gpu_gate_check(const struct kl_gpu_gate *g)

@@ -10,7 +10,7 @@
  *           Once there are graphs, other calls give notices as well.
  * Failure:  kl_gpu_gate_release ends all waits of streams, for ever. A released gate stays until its streams have ended,
  *           and is freed when another one is made or freed after that; with graphs it stays for good.
- * Threads:  kl_gpu_gate_has_arrived, _tell, _check, _release: any; the others one at a time.
+ * Threads:  kl_gpu_gate_has_arrived, _tell, _check, _release, _unhold: any; the others one at a time.
  */
 #ifndef KL_COLL_GPU_GATE_H
 #define KL_COLL_GPU_GATE_H
@@ -39,6 +39,8 @@ struct kl_gpu_gate {
     uint64_t reached_at;      /* as the GPU sees it */
     struct kl_gpu_gate *next; /* among released gates */
     struct kl_gpu_notices notices;
+    _Atomic uint32_t held; /* rounds whose data NICs move from and into the program's memory */
+    _Atomic uint32_t to_release;
     alignas(KL_LINE) _Atomic uint32_t arrived;
 };
 
@@ -73,8 +75,15 @@ void kl_gpu_gate_tell(struct kl_gpu_gate *gate, uint64_t number);
 /** Has CUDA lost the way to the stage? Then ncclUnhandledCudaError: no more data will arrive. */
 ncclResult_t kl_gpu_gate_check(const struct kl_gpu_gate *gate);
 
-/** No stream waits any longer. */
+/** No stream waits any longer; while rounds are held, from the end of the last of them on. */
 void kl_gpu_gate_release(struct kl_gpu_gate *gate);
+
+/** From now on a NIC uses the program's memory for a round, until the engine has ended it, or nothing touches it any more. */
+void kl_gpu_gate_hold(struct kl_gpu_gate *gate);
+void kl_gpu_gate_unhold(struct kl_gpu_gate *gate);
+
+/** The engine does nothing any more, and no NIC uses the program's memory: no round is held. */
+void kl_gpu_gate_settle(struct kl_gpu_gate *gate);
 
 /** Wait for its streams. */
 ncclResult_t kl_gpu_gate_synchronize(const struct kl_gpu_gate *gate);

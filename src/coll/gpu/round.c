@@ -76,6 +76,7 @@ static size_t lay_out(struct kl_gpu_travel *v, size_t from, int rank, int nranks
     const size_t part = t->count * kl_type_bytes(t->type), parts = (size_t)nranks;
     const bool moves = v->op->task->count > 0; /* a barrier does not */
 
+    if (v->op->by_nic) return from;
     v->at[KL_GPU_SEND] = from;
     v->at[KL_GPU_RECV] =
         v->at[KL_GPU_SEND] + (t->func == KL_FUNC_RECV ? 0 : align(info_of(t)->send_parts ? part * parts : part));
@@ -134,8 +135,10 @@ static void cut_messages(struct kl_gpu_rounds *rounds, const struct kl_gpu_call 
     struct kl_gpu_round *r = add_round(rounds, true);
     size_t end = 0;
 
-    for (size_t i = call->ncollectives; i < call->nops; i++)
+    for (size_t i = call->ncollectives; i < call->nops; i++) {
+        r->by_nic |= call->op[i].by_nic;
         end = lay_out(add_travel(rounds, r, &call->op[i]), end, call->rank, nranks);
+    }
     note_stage(rounds, end);
 }
 
@@ -154,6 +157,8 @@ void kl_gpu_rounds_place(struct kl_gpu_rounds *rounds, char *stage)
 {
     for (size_t i = 0; i < rounds->ntravels; i++) {
         struct kl_gpu_travel *v = &rounds->travel[i];
+        v->task.choice.of_gpu = v->op->by_nic;
+        if (v->op->by_nic) continue;
         if (!v->op->task->count && !kl_func_is_message(v->task.func)) continue; /* a barrier's element is on the host */
         v->task.send = stage + v->at[KL_GPU_SEND];
         v->task.recv = stage + v->at[KL_GPU_RECV];

@@ -3,7 +3,8 @@
  * round.h - a call of a rank on GPUs of several hosts, cut into rounds: the pieces that pass through host memory.
  *
  * A collective is cut so that no buffer of a round is larger than `limit` bytes, alike on all ranks; all messages of a call
- * are one round. Two rounds of a collective are under way at a time, so a stage has two slots for it.
+ * are one round. Two rounds of a collective are under way at a time, so a stage has two slots for it. Messages of which
+ * op->by_nic is set have no place on the stage: the engine gets the program's addresses.
  *
  * Units:    elements and bytes; places on the stage are offsets until kl_gpu_rounds_place.
  * Ownership: a table's memory grows, and is freed by kl_gpu_rounds_free. Tasks refer to the stage and to the call's own
@@ -33,6 +34,7 @@ struct kl_gpu_round {
     uint64_t number;              /* among the rank's rounds, from 1 on */
     uint32_t index;               /* among the rounds of its collective */
     bool messages;
+    bool by_nic; /* some of them: the program's memory is in use until the engine has ended them */
     bool last_of_call;
 };
 

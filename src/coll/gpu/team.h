@@ -62,6 +62,7 @@ struct kl_gpu_op {
     uint64_t posted; /* a message to another process: its number among the pair's messages, once posted */
     int word;        /* the same: its first word */
     bool apart;      /* its part of a graph is on the call's first stream (graphs.h) */
+    bool by_nic;     /* a message between hosts that NICs read or write in the program's memory */
 };
 
 /** The operations of a rank that are issued together. */

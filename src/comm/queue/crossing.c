@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "comm/queue/crossing.h"
 
+#include "coll/select/select.h"
 #include "comm/queue/record.h"
+#include "device/cuda/rdma.h"
 #include "device/host/idle.h"
 
 #include <stdlib.h>
+
+enum { KNOWN = 256 }; /* allocations, by their numbers */
+
+/* A direction of messages with a peer, and how a NIC gets at memory of this rank's GPU for them. */
+struct way {
+    bool known;
+    struct kl_net_reach reach;
+};
+
+/* May NICs use an allocation? */
+struct allocation {
+    uint64_t id; /* 0: none */
+    unsigned memory;
+    bool has;
+};
 
 struct kl_crossing {
     struct kl_gpu_hosts *hosts; /* shared by the ranks of the process */
@@ -12,8 +29,12 @@ struct kl_crossing {
     struct kl_stream *engine;
     struct kl_gpu_rounds rounds; /* of the call in progress */
     size_t limit;                /* bytes of a round */
-    bool serves;                 /* notices: graphs were captured */
-    uint64_t served;             /* the ticket of serve */
+    size_t nic_from;             /* bytes of a message that NICs may move themselves, at least */
+    struct way *way;             /* by peer, from and to it */
+    struct allocation allocation[KNOWN];
+    uint64_t queued; /* ticket behind the last round */
+    bool serves;     /* notices: graphs were captured */
+    uint64_t served; /* the ticket of serve */
     _Atomic bool ends;
     struct kl_gpu_notice *current; /* the engine's, as the next ones */
     struct kl_work launch;
@@ -21,7 +42,7 @@ struct kl_crossing {
 };
 
 /* Arguments of the engine's waits and signals. */
-enum { GATE, NUMBER, POLLS };
+enum { GATE, NUMBER, POLLS, HELD = POLLS };
 enum { POLLS_PER_CHECK = 256 }; /* of a wait, between questions whether CUDA has failed */
 
 /* ---- life ---- */
@@ -49,6 +70,9 @@ ncclResult_t kl_crossing_create(ncclComm_t comm, struct kl_crossing **out)
     if (!x) return KL_NOMEM("a communicator on GPUs of several hosts");
     kl_param_load(&kl_device_param_set, &config);
     x->limit = (size_t)config.cuda_round;
+    x->nic_from = (size_t)config.cuda_rdma;
+    x->way = calloc(2 * (size_t)comm->nranks, sizeof *x->way);
+    if (!x->way) return KL_NOMEM("a communicator on GPUs of several hosts");
     x->hosts = comm->shared->gpu_hosts;
     kl_gpu_hosts_ref(x->hosts);
     kl_gpu_hosts_note_caller(x->hosts, comm->rank, comm->creator);
@@ -73,6 +97,17 @@ static void end_serving(struct kl_crossing *x, bool failed)
     kl_stream_wait(x->engine, x->served + 1);
 }
 
+/* What a NIC was told to move of a failed communicator is given up by the engine's work. */
+static void await_nics(struct kl_crossing *x)
+{
+    if (x->engine && x->gate && kl_load_seq_cst(&x->gate->held)) kl_stream_wait(x->engine, x->queued);
+}
+
+void kl_crossing_settle(struct kl_crossing *x)
+{
+    if (x->gate) kl_gpu_gate_settle(x->gate);
+}
+
 /* Work of a failed communicator may still be queued. */
 static void drop_engine(ncclComm_t comm, struct kl_crossing *x)
 {
@@ -85,9 +120,11 @@ void kl_crossing_free(ncclComm_t comm, struct kl_crossing *x, bool failed)
 {
     if (!x) return;
     end_serving(x, failed);
+    await_nics(x);
     if (x->hosts) (void)kl_gpu_hosts_leave(x->hosts, failed, kl_comm_failure_text(comm));
     drop_engine(comm, x);
     kl_gpu_rounds_free(&x->rounds);
+    free(x->way);
     free(x);
 }
 
@@ -118,18 +155,69 @@ static ncclResult_t make_notices(const struct kl_crossing *x, struct kl_gpu_roun
     return rc;
 }
 
+/* ---- messages that NICs move themselves ---- */
+
+static const struct kl_net_reach *reach_of(ncclComm_t comm, struct kl_crossing *x, const struct kl_task *t)
+{
+    const bool sends = t->func == KL_FUNC_SEND;
+    struct way *w = &x->way[2 * t->peer + sends];
+
+    if (!w->known) kl_comm_find_reach(comm, t->peer, sends, &w->reach);
+    w->known = true;
+    return &w->reach;
+}
+
+/* Asking takes long, and the answer for an allocation stays: another one at its place has another number. */
+static bool is_reached(struct kl_crossing *x, const struct kl_net_reach *reach, const void *data, size_t bytes)
+{
+    struct kl_cuda_region region;
+
+    if (!kl_cuda_region_find(reach->device, data, bytes, &region)) return false;
+    struct allocation *a = &x->allocation[region.id % KNOWN];
+    if (a->id == region.id && a->memory == reach->memory) return a->has;
+    const bool has = kl_net_reach_has(reach, &region);
+    *a = (struct allocation){.id = region.id, .memory = reach->memory, .has = has};
+    return has;
+}
+
+static bool goes_by_nic(ncclComm_t comm, struct kl_crossing *x, const struct kl_task *t)
+{
+    const size_t bytes = t->count * kl_type_bytes(t->type);
+
+    if (t->peer == comm->rank || bytes < x->nic_from) return false;
+    const struct kl_net_reach *reach = reach_of(comm, x, t);
+    return reach->memory && is_reached(x, reach, t->func == KL_FUNC_SEND ? t->send : t->recv, bytes);
+}
+
+static void find_nics(ncclComm_t comm, struct kl_crossing *x, struct kl_gpu_call *call)
+{
+    const bool may = !call->capture && !x->serves;
+
+    for (size_t i = call->ncollectives; i < call->nops; i++)
+        call->op[i].by_nic = may && goes_by_nic(comm, x, call->op[i].task);
+}
+
 ncclResult_t kl_crossing_prepare(ncclComm_t comm, struct kl_crossing *x, struct kl_gpu_call *call)
 {
     struct kl_gpu_rounds *rounds = &x->rounds;
     char *stage;
 
     KL_TRY(kl_gpu_hosts_check(x->hosts, call));
+    find_nics(comm, x, call);
     KL_TRY(kl_gpu_rounds_cut(rounds, call, comm->nranks, x->limit));
     KL_TRY(kl_gpu_gate_reserve(x->gate, rounds->stage_bytes, call->capture, &stage));
     kl_gpu_rounds_place(rounds, stage);
     for (size_t i = 0; i < rounds->ntravels; i++) KL_TRY(choose(comm, &rounds->travel[i]));
     if (x->serves || call->capture) return make_notices(x, rounds, call);
     return kl_comm_make_room(comm, rounds->ntravels);
+}
+
+/* In the flight record: over the stage, or not. */
+static void note_way(ncclComm_t comm, uint64_t number, const struct kl_task *t)
+{
+    if (kl_func_is_message(t->func))
+        kl_flight_way(comm->flight, number,
+                      kl_select_way(t->choice.of_gpu ? KL_COPY_DIRECT : KL_COPY_STAGED, false, false));
 }
 
 static void record(ncclComm_t comm, const struct kl_task *task, const void *stream, uint64_t now)
@@ -142,6 +230,7 @@ static void record(ncclComm_t comm, const struct kl_task *task, const void *stre
     if (comm->profile) kl_comm_profile_note(comm, number, (struct kl_profile_call){0});
     if (!kl_func_is_message(t->func)) kl_comm_record_collective(comm, t);
     kl_flight_issue(comm->flight, number, t, stream, now);
+    note_way(comm, number, t);
     kl_store_release(&comm->tasks_taken, number + 1); /* pairs with kl_rma_receive */
 }
 
@@ -171,19 +260,20 @@ static enum kl_progress tell_gpu(struct kl_stream *stream, struct kl_work *work)
 
     (void)stream;
     if (!kl_load_acquire(&comm->failed)) kl_gpu_gate_tell(gate_of(work), work->arg[NUMBER]);
+    if (work->arg[HELD]) kl_gpu_gate_unhold(gate_of(work));
     return KL_DONE;
 }
 
-static void push(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round,
-                 enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work))
+static void push(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_round *round,
+                 enum kl_progress (*progress)(struct kl_stream *stream, struct kl_work *work), bool held)
 {
     const struct kl_work work = {
         .progress = progress,
         .owner = comm,
-        .arg = {[GATE] = (uint64_t)(uintptr_t)x->gate, [NUMBER] = round->number},
+        .arg = {[GATE] = (uint64_t)(uintptr_t)x->gate, [NUMBER] = round->number, [HELD] = held},
     };
 
-    comm->last_ticket = kl_stream_push(x->engine, &work) + 1;
+    comm->last_ticket = x->queued = kl_stream_push(x->engine, &work) + 1;
 }
 
 static void launch(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round)
@@ -199,15 +289,16 @@ static void launch(ncclComm_t comm, const struct kl_crossing *x, const struct kl
     kl_stream_push(x->engine, &work);
 }
 
-static void queue(ncclComm_t comm, const struct kl_crossing *x, const struct kl_gpu_round *round, uint64_t now)
+static void queue(ncclComm_t comm, struct kl_crossing *x, const struct kl_gpu_round *round, uint64_t now)
 {
     for (size_t i = 0; i < round->ntravels; i++) {
         const struct kl_gpu_travel *v = &x->rounds.travel[round->travel + i];
         record(comm, &v->task, v->op->stream, now);
     }
-    push(comm, x, round, await_data);
+    if (round->by_nic) kl_gpu_gate_hold(x->gate);
+    push(comm, x, round, await_data, false);
     launch(comm, x, round);
-    push(comm, x, round, tell_gpu);
+    push(comm, x, round, tell_gpu, round->by_nic);
 }
 
 /* ---- notices ---- */
@@ -286,7 +377,7 @@ bool kl_crossing_records_late(const struct kl_crossing *x)
     return x->serves;
 }
 
-static void queue_all(ncclComm_t comm, const struct kl_crossing *x)
+static void queue_all(ncclComm_t comm, struct kl_crossing *x)
 {
     const uint64_t now = kl_ticks();
 

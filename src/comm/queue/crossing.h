@@ -9,6 +9,10 @@
  * Graphs:  from the first call that is captured on, the engine learns of rounds when their data are there (coll/gpu/notice.h),
  *          of each replay anew. It records and numbers them then, in the order of the streams, on all ranks alike.
  *
+ * NICs:    messages over a network that reaches the GPU's memory (kl_net_reach) have no stage: the NIC reads and writes the
+ *          program's memory; not where calls are captured, or were: until a replay, memory may be freed. Each rank decides
+ *          for itself. After a failure streams wait until the NIC has stopped.
+ *
  * Errors:  as gpus.h.
  * Threads: the user's.
  */
@@ -31,6 +35,9 @@ ncclResult_t kl_crossing_create(ncclComm_t comm, struct kl_crossing **crossing);
 
 /** The communicator has failed: no stream waits any longer. Any thread. */
 void kl_crossing_release(struct kl_crossing *crossing);
+
+/** The engine does nothing any more, and no NIC uses the program's memory. */
+void kl_crossing_settle(struct kl_crossing *crossing);
 
 /** No operation is under way, or the communicator has `failed`. NULL is fine. */
 void kl_crossing_free(ncclComm_t comm, struct kl_crossing *crossing, bool failed);

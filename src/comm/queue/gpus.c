@@ -219,6 +219,12 @@ static void release(ncclComm_t comm)
     pthread_mutex_unlock(&release_lock);
 }
 
+/* Nothing runs its work any more, and no NIC uses the program's memory. */
+static void settle(ncclComm_t comm)
+{
+    if (comm->gpus && comm->gpus->crossing) kl_crossing_settle(comm->gpus->crossing);
+}
+
 ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
 {
     if (comm->devices == &kl_host_devices) return ncclSuccess;
@@ -226,6 +232,7 @@ ncclResult_t kl_comm_join_gpus(ncclComm_t comm)
     if (!g) return KL_NOMEM("a communicator on GPUs");
     comm->gpus = g;
     kl_store_release(&comm->end_waits, release); /* pairs with kl_comm_fail */
+    comm->settle_waits = settle;
     KL_TRY(kl_comm_fail_together(comm, join_team(comm)));
     if (g->team) kl_gpu_team_note_caller(g->team, comm->rank, comm->creator);
     if (g->team && kl_gpu_team_has_schedules(g->team)) kl_exec_use_rows(comm->exec, kl_gpu_team_has_ll128(g->team));

@@ -113,6 +113,7 @@ static void revoke_memory(void *owner)
 
     if (comm->connections) kl_connections_revoke(comm->connections);
     if (comm->rma) kl_rma_cancel(comm->rma);
+    if (comm->settle_waits) comm->settle_waits(comm);
 }
 
 void kl_comm_withdraw(ncclComm_t comm)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "device/config.h"
 #include "device/host/bulk_copy.h"
 #include "device/host/wait.h"
 #include "graph/nic.h"
@@ -41,6 +42,7 @@ static bool is_collnet(const struct kl_edge *edge)
 /** The plan of an edge between hosts. */
 struct planned {
     int nic;   /* its number on the emulated machine; -1: it has none */
+    int net;   /* its index among NETs of the topology */
     int proxy; /* rank with the proxy that serves it */
 };
 
@@ -84,24 +86,28 @@ static struct planned planned(ncclComm_t comm, const struct kl_edge *edge)
     ncclResult_t rc = ask_plan(comm, edge, &nic);
     kl_error_quiet(quiet);
     if (rc || nic.net < 0) return none;
-    return (struct planned){.nic = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev, .proxy = nic.proxy};
+    return (struct planned){
+        .nic = t->node[kl_topo_at(t, KL_NODE_NET, nic.net)].net.dev, .net = nic.net, .proxy = nic.proxy};
 }
 
-static int use_planned_nic(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
+static int device_of(ncclComm_t comm, struct planned plan)
+{
+    return (plan.nic < 0 ? 0 : plan.nic) % comm->net->devices();
+}
+
+static struct planned use_planned_nic(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector)
 {
     struct planned plan = planned(comm, edge);
 
     connector->route.planned = plan.nic;
-    connector->route.device = (plan.nic < 0 ? 0 : plan.nic) % connector->common->net.net->devices();
-    return plan.proxy;
+    connector->route.device = device_of(comm, plan);
+    return plan;
 }
 
 int kl_comm_net_device(ncclComm_t comm)
 {
     const struct kl_edge edge = {.use = KL_EDGE_MESSAGES, .peer = comm->rank};
-    struct planned plan = planned(comm, &edge);
-
-    return (plan.nic < 0 ? 0 : plan.nic) % comm->net->devices();
+    return device_of(comm, planned(comm, &edge));
 }
 
 /* Can a rank hand data over to another one? Both ranks evaluate this and have to agree: one to request it, the other to
@@ -113,6 +119,67 @@ static bool may_relay(ncclComm_t comm, int sender, int relay)
 
     return sender != relay && from >= 0 && by >= 0 && !kl_transport_shm.refuses(&facts) &&
            kl_path_between(comm->topo, KL_NODE_GPU, from, KL_NODE_GPU, by)->type <= KL_PATH_NVL;
+}
+
+/* ---- messages in memory of GPUs ---- */
+
+/* Does the plan let the NIC at the rank's GPU, and does the machine need a flush, whatever the GPU says? */
+static ncclResult_t ask_plan_for_rdma(ncclComm_t comm, int net, bool sends, bool *allowed, bool *flush)
+{
+    enum kl_flush wanted;
+    struct kl_gdr gdr;
+
+    KL_TRY(kl_topo_gdr(comm->topo, comm->rank, net, sends, &gdr));
+    KL_TRY(kl_topo_need_flush(comm->topo, comm->rank, net, &wanted));
+    *allowed = gdr.mode != KL_GDR_OFF && gdr.rank == comm->rank;
+    *flush = comm->topo->options.net_force_flush || wanted == KL_FLUSH_C2C;
+    return ncclSuccess;
+}
+
+static unsigned memory_of(const struct kl_net_properties *nic, const struct kl_cuda_rdma *gpu)
+{
+    struct kl_device_config config;
+    unsigned memory = 0;
+
+    kl_param_load(&kl_device_param_set, &config);
+    if (nic->memory & KL_NET_DMABUF && gpu->by_dma_buf && config.dma_buf) memory |= KL_NET_DMABUF;
+    if (nic->memory & KL_NET_CUDA && gpu->by_address) memory |= KL_NET_CUDA;
+    return memory;
+}
+
+/* False: nothing makes received data visible. */
+static bool find_flush(const struct kl_net_properties *nic, const struct kl_cuda_rdma *gpu, bool forced,
+                       enum kl_net_flush *flush)
+{
+    *flush = KL_NET_FLUSH_NONE;
+    if (gpu->ordered && !forced && !nic->force_flush) return true;
+    *flush = nic->flushes ? KL_NET_FLUSH_BY_NET : KL_NET_FLUSH_BY_CUDA;
+    return nic->flushes || gpu->can_flush;
+}
+
+static ncclResult_t find_reach(ncclComm_t comm, struct planned plan, bool sends, struct kl_net_reach *reach)
+{
+    struct kl_net_properties nic;
+    struct kl_cuda_rdma gpu;
+    enum kl_net_flush flush;
+    bool allowed, forced;
+
+    KL_TRY(ask_plan_for_rdma(comm, plan.net, sends, &allowed, &forced));
+    KL_TRY(comm->net->properties(device_of(comm, plan), &nic));
+    KL_TRY(kl_cuda_rdma_of(comm->device, &gpu));
+    const unsigned memory = memory_of(&nic, &gpu);
+    if (!allowed || !memory || (!find_flush(&nic, &gpu, forced, &flush) && !sends)) return ncclSuccess;
+    *reach = (struct kl_net_reach){.memory = memory, .flush = flush, .device = comm->device};
+    return ncclSuccess;
+}
+
+static void set_reach(ncclComm_t comm, const struct kl_edge *edge, struct planned plan, struct kl_nic_route *route)
+{
+    route->reach = (struct kl_net_reach){.memory = 0};
+    if (edge->use != KL_EDGE_MESSAGES || comm->devices == &kl_host_devices || plan.nic < 0 || route->relayed) return;
+    int quiet = kl_error_quiet(1); /* without an answer data are staged */
+    (void)find_reach(comm, plan, edge->sends, &route->reach);
+    kl_error_quiet(quiet);
 }
 
 static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge, struct kl_connector *connector,
@@ -129,10 +196,23 @@ static ncclResult_t choose_transport(ncclComm_t comm, const struct kl_edge *edge
     if (kl_process_shared_is_oversubscribed(comm->shared)) connector->zcopy_from = ZCOPY_FROM_WHERE_CPUS_ARE_SHARED;
     KL_TRY(kl_transport_choose(&facts, &connector->transport, index));
     if (connector->transport != &kl_transport_net) return ncclSuccess;
-    connector->route.proxy = use_planned_nic(comm, edge, connector);
+    const struct planned plan = use_planned_nic(comm, edge, connector);
+    connector->route.proxy = plan.proxy;
     connector->route.relayed = edge->sends && may_relay(comm, comm->rank, connector->route.proxy);
     connector->route.proxy_here = kl_process_shared_has_rank(comm->shared, connector->route.proxy);
+    set_reach(comm, edge, plan, &connector->route);
     return ncclSuccess;
+}
+
+void kl_comm_find_reach(ncclComm_t comm, int peer, bool sends, struct kl_net_reach *reach)
+{
+    const struct kl_edge edge = {.use = KL_EDGE_MESSAGES, .peer = peer, .sends = sends};
+    struct kl_connector connector = {.peer = peer};
+    uint32_t index;
+
+    *reach = (struct kl_net_reach){.memory = 0};
+    if (choose_transport(comm, &edge, &connector, &index) || connector.transport != &kl_transport_net) return;
+    *reach = connector.route.reach;
 }
 
 /* A link into a network that reduces has its own heads, and needs a NIC only. */
@@ -158,9 +238,10 @@ static void log_network(ncclComm_t comm, const struct kl_edge *edge, const struc
     char proxy[32] = "";
 
     if (c->route.relayed) snprintf(proxy, sizeof proxy, "(%d)/PXN", c->route.proxy);
-    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d%s", edge->channel, edge->use, from,
-            comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
-            c->common->net.net->name, c->route.planned < 0 ? c->route.device : c->route.planned, proxy);
+    KL_INFO(KL_INIT | KL_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d%s%s", edge->channel, edge->use,
+            from, comm->peers[from].device, to, comm->peers[to].device, edge->sends ? "send" : "receive",
+            c->common->net.net->name, c->route.planned < 0 ? c->route.device : c->route.planned, proxy,
+            c->route.reach.memory ? "/GDRDMA" : "");
 }
 
 static void log_connection(void *ctx, const struct kl_edge *edge, const struct kl_connector *connector)

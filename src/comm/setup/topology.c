@@ -93,7 +93,8 @@ static ncclResult_t check_ordinals(const struct work *w, const struct kl_xml *fi
     return ncclSuccess;
 }
 
-static ncclResult_t describe_nic(const struct kl_net *net, int device, struct kl_net_facts *n)
+/* `gpus`: ranks have memory of GPUs, which the NIC may get at. */
+static ncclResult_t describe_nic(const struct kl_net *net, int device, bool gpus, struct kl_net_facts *n)
 {
     struct kl_net_properties p;
 
@@ -104,6 +105,7 @@ static ncclResult_t describe_nic(const struct kl_net *net, int device, struct kl
                                .guid = p.guid,
                                .latency_us = p.latency_us,
                                .max_comms = p.max_comms,
+                               .gdr = gpus && p.memory & (KL_NET_CUDA | KL_NET_DMABUF),
                                .coll = true,
                                .nmembers = p.nmembers};
     snprintf(n->name, sizeof n->name, "%s", p.name);
@@ -113,14 +115,19 @@ static ncclResult_t describe_nic(const struct kl_net *net, int device, struct kl
 }
 _Static_assert((int)KL_NET_MEMBERS == (int)KL_NET_MAX_MEMBERS, "of one array the other is a copy");
 
+static bool has_gpus(const struct ncclComm *comm)
+{
+    return comm->devices != &kl_host_devices;
+}
+
 /* A NIC of several, by the net. */
 static ncclResult_t merge_nics(void *ctx, const int *member, int n, struct kl_net_facts *merged)
 {
-    const struct kl_net *net = ctx;
+    const struct ncclComm *comm = ctx;
     int device;
 
-    KL_TRY(net->merge(member, n, &device));
-    return describe_nic(net, device, merged);
+    KL_TRY(comm->net->merge(member, n, &device));
+    return describe_nic(comm->net, device, has_gpus(comm), merged);
 }
 
 /* The NICs of this machine as the net reports them, for traffic between hosts. */
@@ -132,13 +139,13 @@ static ncclResult_t list_nics(ncclComm_t comm, struct kl_machine *machine, struc
     *nics = kl_inject_calloc((size_t)n, sizeof **nics);
     if (!*nics) return KL_NOMEM("the NICs of this machine");
     for (int i = 0; i < n; i++) {
-        KL_TRY(describe_nic(net, i, &(*nics)[i]));
+        KL_TRY(describe_nic(net, i, has_gpus(comm), &(*nics)[i]));
         machine->nnets = i + 1;
     }
     machine->net = *nics;
     if (net->merge) {
         machine->merge_nets = merge_nics;
-        machine->merge_ctx = (void *)(uintptr_t)net;
+        machine->merge_ctx = comm;
     }
     return ncclSuccess;
 }

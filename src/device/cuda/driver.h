@@ -60,6 +60,18 @@ enum {
     KL_CU_POINTER_ORDINAL = 9,
     KL_CU_POINTER_IS_LEGACY = 10,
     KL_CU_POINTER_POOL = 17,
+    KL_CU_POINTER_SYNC_MEMOPS = 6,
+    KL_CU_POINTER_RANGE_START = 11,
+    KL_CU_POINTER_RANGE_BYTES = 12,
+    KL_CU_POINTER_CAN_RDMA = 15,
+    KL_CU_GPU_DIRECT_RDMA = 116,
+    KL_CU_RDMA_FLUSH_OPTIONS = 117,
+    KL_CU_RDMA_WRITES_ORDERING = 118,
+    KL_CU_DMA_BUF = 124,
+    KL_CU_DMA_BUF_DESCRIPTOR = 1,
+    KL_CU_FLUSH_BY_HOST = 1, /* of the options */
+    KL_CU_FLUSH_CURRENT = 0,
+    KL_CU_WRITES_TO_OWNER = 100, /* as an ordering, and as the scope of a flush */
     KL_CU_MEMORY_HOST = 1,
     KL_CU_MEMORY_DEVICE = 2,
     KL_CU_STREAM_NON_BLOCKING = 1,
@@ -125,6 +137,10 @@ enum {
     X(cuMemGetAccess, 10020, (unsigned long long *flags, const struct kl_cu_location *location, uint64_t ptr))         \
     X(cuMemPoolGetAccess, 11020, (unsigned *flags, void *pool, const struct kl_cu_location *location))                 \
     X(cuPointerGetAttributes, 7000, (unsigned count, const int *attributes, void **values, uint64_t ptr))              \
+    X(cuPointerSetAttribute, 6000, (const void *value, int attribute, uint64_t ptr))                                   \
+    X(cuMemGetHandleForAddressRange, 11070,                                                                            \
+      (void *handle, uint64_t ptr, size_t bytes, int type, unsigned long long flags))                                  \
+    X(cuFlushGPUDirectRDMAWrites, 11030, (int target, int scope))                                                      \
     X(cuDeviceGetUuid, 11040, (unsigned char uuid[16], int device))                                                    \
     X(cuMemHostRegister, 6050, (void *ptr, size_t bytes, unsigned flags))                                              \
     X(cuMemHostGetDevicePointer, 3020, (uint64_t * device_ptr, void *ptr, unsigned flags))                             \

@@ -40,6 +40,7 @@ enum { KL_NET_ABI_PROPERTIES = 256 }; /* bytes that a plugin may fill; the large
 struct kl_net_abi_layout {
     int16_t bytes, speed, port, latency, max_comms, max_recvs, device_type, max_p2p_bytes;
     int16_t members, most_members; /* of a virtual device: their number, then an int for each */
+    int16_t force_flush;
 };
 
 enum {
@@ -50,7 +51,7 @@ enum {
 }; /* in all versions */
 
 /** Memory that requests use: bits, as in kl_net_properties. */
-enum { KL_NET_ABI_HOST = 1 };
+enum { KL_NET_ABI_HOST = 1, KL_NET_ABI_CUDA = 2, KL_NET_ABI_DMABUF = 4 };
 
 typedef void kl_plugin_logger(int level, unsigned long subsys, const char *file, int line, const char *fmt, ...);
 typedef int kl_plugin_profile(void **event, int type, void *parent, int64_t plugin, void *data);

@@ -124,19 +124,21 @@ static ncclResult_t accept_v7(const struct kl_net_library *l, void *listener, vo
 
 /* ---- memory ---- */
 
-static ncclResult_t reg_mr_v6(const struct kl_net_library *l, void *comm, void *data, size_t bytes, void **mr)
+static ncclResult_t reg_mr_v6(const struct kl_net_library *l, void *comm, void *data, size_t bytes, int memory,
+                              void **mr)
 {
     typedef int call(void *, void *, int, int, void **);
     if (bytes > INT_MAX)
         return KL_FAIL(ncclInternalError, "NET/%s: plugins of v%d register at most %d bytes, not %zu", l->name,
                        l->adapter->version, INT_MAX, bytes);
-    return (ncclResult_t)((call *)l->table->reg_mr)(comm, data, (int)bytes, KL_NET_ABI_HOST, mr);
+    return (ncclResult_t)((call *)l->table->reg_mr)(comm, data, (int)bytes, memory, mr);
 }
 
-static ncclResult_t reg_mr_v8(const struct kl_net_library *l, void *comm, void *data, size_t bytes, void **mr)
+static ncclResult_t reg_mr_v8(const struct kl_net_library *l, void *comm, void *data, size_t bytes, int memory,
+                              void **mr)
 {
     typedef int call(void *, void *, size_t, int, void **);
-    return (ncclResult_t)((call *)l->table->reg_mr)(comm, data, bytes, KL_NET_ABI_HOST, mr);
+    return (ncclResult_t)((call *)l->table->reg_mr)(comm, data, bytes, memory, mr);
 }
 
 /* ---- messages ---- */
@@ -211,40 +213,48 @@ static ncclResult_t irecv_v10(const struct kl_net_library *l, void *comm, int n,
     return (ncclResult_t)((call *)l->table->irecv)(comm, n, c.data, c.bytes, c.tags, c.mr, c.parents, request);
 }
 
+ncclResult_t kl_net_library_iflush(const struct kl_net_library *l, void *comm, int n, const struct kl_net_recv *recvs,
+                                   void **request)
+{
+    typedef int call(void *, int, void **, int *, void **, void **);
+    struct columns c = columns_of(n, recvs);
+    return (ncclResult_t)((call *)l->table->iflush)(comm, n, c.data, c.sizes, c.mr, request);
+}
+
 /* ---- the table ---- */
 
 #define LAYOUT(...) .layout = {__VA_ARGS__}, .most_bytes = 1 << 30
 #define V6(listen_, connect_, accept_)                                                                                 \
     .init = init_v6, .finalize = finalize_v6, .listen = listen_, .connect = connect_, .accept = accept_
 
-/* bytes, speed, port, latency, max_comms, max_recvs, device_type, max_p2p_bytes, members, most_members */
+/* bytes, speed, port, latency, max_comms, max_recvs, device_type, max_p2p_bytes, members, most_members, force_flush */
 static const struct kl_net_adapter adapters[] = {
     {.version = 6,
-     LAYOUT(48, 28, 32, 36, 40, 44, -1, -1, -1, 0),
+     LAYOUT(48, 28, 32, 36, 40, 44, -1, -1, -1, 0, -1),
      V6(listen_v6, connect_v6, accept_v6),
      .reg_mr = reg_mr_v6,
      .isend = isend_v6,
      .irecv = irecv_v6},
     {.version = 7,
-     LAYOUT(56, 28, 32, 36, 40, 44, 48, -1, -1, 0),
+     LAYOUT(56, 28, 32, 36, 40, 44, 48, -1, -1, 0, -1),
      V6(listen_v6, connect_v7, accept_v7),
      .reg_mr = reg_mr_v6,
      .isend = isend_v6,
      .irecv = irecv_v6},
     {.version = 8,
-     LAYOUT(64, 32, 36, 40, 44, 48, 52, -1, -1, 0),
+     LAYOUT(64, 32, 36, 40, 44, 48, 52, -1, -1, 0, -1),
      V6(listen_v6, connect_v7, accept_v7),
      .reg_mr = reg_mr_v8,
      .isend = isend_v6,
      .irecv = irecv_v6},
     {.version = 9,
-     LAYOUT(104, 36, 40, 44, 48, 52, 56, 88, 64, 4),
+     LAYOUT(104, 36, 40, 44, 48, 52, 56, 88, 64, 4, 32),
      V6(listen_v6, connect_v7, accept_v7),
      .reg_mr = reg_mr_v8,
      .isend = isend_v9,
      .irecv = irecv_v9},
     {.version = 10,
-     LAYOUT(104, 36, 40, 44, 48, 52, 56, 88, 64, 4),
+     LAYOUT(104, 36, 40, 44, 48, 52, 56, 88, 64, 4, 32),
      .init = init_v10,
      .finalize = finalize_v6,
      .listen = listen_v6,
@@ -254,7 +264,7 @@ static const struct kl_net_adapter adapters[] = {
      .isend = isend_v10,
      .irecv = irecv_v10},
     {.version = 11,
-     LAYOUT(112, 36, 40, 44, 48, 52, 56, 88, 64, 4),
+     LAYOUT(112, 36, 40, 44, 48, 52, 56, 88, 64, 4, 32),
      .init = init_v11,
      .finalize = finalize_v11,
      .listen = listen_v11,
@@ -264,7 +274,7 @@ static const struct kl_net_adapter adapters[] = {
      .isend = isend_v10,
      .irecv = irecv_v10},
     {.version = 12,
-     LAYOUT(128, 36, 40, 44, 48, 52, 56, 104, 64, 8),
+     LAYOUT(128, 36, 40, 44, 48, 52, 56, 104, 64, 8, 32),
      .init = init_v11,
      .finalize = finalize_v11,
      .listen = listen_v11,

@@ -48,7 +48,7 @@ static void keep_finished(struct kl_plugin_conn *c)
         struct kl_plugin_request *r = &c->request[i];
         if (!r->used || !r->request || !c->comm) continue;
         for (int k = 0; k < KL_NET_RECVS; k++) r->came[k] = NO_SIZE;
-        if (kl_net_library_test(c->library, r->request, &r->done, r->came)) r->done = 0;
+        if (kl_net_library_test(c->library, r->request, &r->done, r->n ? r->came : NULL)) r->done = 0;
         if (r->done) r->request = NULL;
     }
 }
@@ -111,7 +111,7 @@ static ncclResult_t register_parts(struct kl_plugin_request *r)
     for (int i = 0; i < r->n; i++) {
         struct kl_net_recv *p = &r->part[i];
         if (p->mr || !p->bytes || r->registered >> i & 1) continue;
-        ncclResult_t rc = c->library->adapter->reg_mr(c->library, c->comm, p->data, p->bytes, &p->mr);
+        ncclResult_t rc = c->library->adapter->reg_mr(c->library, c->comm, p->data, p->bytes, KL_NET_ABI_HOST, &p->mr);
         if (rc) return kl_plugin_conn_fail(c, "regMr", rc);
         r->registered |= 1u << i;
     }
@@ -184,6 +184,22 @@ ncclResult_t kl_plugin_conn_post(struct kl_plugin_conn *c, int n, const struct k
     return post_waiting(c);
 }
 
+ncclResult_t kl_plugin_conn_flush(struct kl_plugin_conn *c, int n, const struct kl_net_recv *parts,
+                                  struct kl_plugin_request **request)
+{
+    struct kl_plugin_request *r;
+
+    *request = NULL;
+    if (c->failed) return report(c);
+    if (!(r = find_free(c))) return kl_plugin_conn_fail(c, "iflush (no request is free)", ncclInternalError);
+    *r = (struct kl_plugin_request){.conn = c};
+    const ncclResult_t rc = kl_net_library_iflush(c->library, c->comm, n, parts, &r->request);
+    if (rc) return kl_plugin_conn_fail(c, "iflush", rc);
+    r->used = r->request;
+    if (r->used) *request = r;
+    return ncclSuccess;
+}
+
 /* ---- testing ---- */
 
 static ncclResult_t take_sizes(struct kl_plugin_request *r, size_t *sizes)
@@ -218,7 +234,7 @@ ncclResult_t kl_plugin_conn_test(struct kl_plugin_request *r, bool *done, size_t
     if (c->nwaiting && !r->done) KL_TRY(post_waiting(c));
     for (int i = 0; i < r->n && !r->done; i++) r->came[i] = NO_SIZE;
     if (r->request) {
-        ncclResult_t rc = kl_net_library_test(c->library, r->request, &r->done, r->came);
+        ncclResult_t rc = kl_net_library_test(c->library, r->request, &r->done, r->n ? r->came : NULL);
         if (rc) break_off(c, "test", rc);
         if (rc) return find_reason(c);
     }

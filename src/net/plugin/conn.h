@@ -22,7 +22,7 @@ struct kl_plugin_request {
     struct kl_plugin_conn *conn;
     void *request; /* the plugin's; NULL: not posted yet */
     bool used;
-    int n;
+    int n; /* 0: a flush, which has no sizes */
     struct kl_net_recv part[KL_NET_RECVS];
     unsigned registered;                   /* a bit per part: `mr` is of this request */
     const struct kl_profile_event *parent; /* of the plugin's events for it; NULL: none */
@@ -63,6 +63,9 @@ ncclResult_t kl_plugin_conn_fail(struct kl_plugin_conn *c, const char *call, ncc
 
 ncclResult_t kl_plugin_conn_post(struct kl_plugin_conn *c, int n, const struct kl_net_recv *parts,
                                  struct kl_plugin_request **request);
+/** Flush received parts, as iflush of struct kl_net. */
+ncclResult_t kl_plugin_conn_flush(struct kl_plugin_conn *c, int n, const struct kl_net_recv *parts,
+                                  struct kl_plugin_request **request);
 ncclResult_t kl_plugin_conn_test(struct kl_plugin_request *r, bool *done, size_t *sizes);
 
 /** The connection is sound, and the other end has not closed it. One system call. */

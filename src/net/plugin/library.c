@@ -151,6 +151,16 @@ static void read_members(const struct kl_net_library *l, int device, const unsig
     q->nmembers = n;
 }
 
+/* Memory of GPUs is registered by allocations, which may be larger than an int says, as regMr wants it before v8. */
+static unsigned memory_of(const struct kl_net_library *l, int said)
+{
+    unsigned known = KL_NET_ABI_HOST;
+
+    if (l->adapter->version >= 8) known |= KL_NET_ABI_CUDA;
+    if (l->table->reg_mr_dmabuf) known |= KL_NET_ABI_DMABUF;
+    return (unsigned)said & known;
+}
+
 static bool read_properties(const struct kl_net_library *l, const unsigned char *p, struct kl_net_properties *q)
 {
     const struct kl_net_abi_layout *at = &l->adapter->layout;
@@ -159,7 +169,9 @@ static bool read_properties(const struct kl_net_library *l, const unsigned char 
     *q = (struct kl_net_properties){
         .name = text_at(p, KL_NET_ABI_NAME),
         .pci_path = path_at(p),
-        .memory = (unsigned)memory,
+        .memory = memory_of(l, memory),
+        .flushes = l->table->iflush,
+        .force_flush = int_at(p, at->force_flush, 0),
         .speed_mbps = speed > 0 ? speed : UNKNOWN_MBPS,
         .port = int_at(p, at->port, 0),
         .max_comms = int_at(p, at->max_comms, 0),
@@ -286,6 +298,13 @@ void kl_net_library_finalize(struct kl_net_library *l)
 }
 
 /* ---- calls ---- */
+
+ncclResult_t kl_net_library_reg_dmabuf(const struct kl_net_library *l, void *comm, void *data, size_t bytes,
+                                       uint64_t offset, int fd, void **mr)
+{
+    typedef int call(void *, void *, size_t, int, uint64_t, int, void **);
+    return (ncclResult_t)((call *)l->table->reg_mr_dmabuf)(comm, data, bytes, KL_NET_ABI_CUDA, offset, fd, mr);
+}
 
 ncclResult_t kl_net_library_dereg_mr(const struct kl_net_library *l, void *comm, void *mr)
 {

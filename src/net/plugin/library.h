@@ -38,7 +38,7 @@ struct kl_net_adapter {
     ncclResult_t (*listen)(const struct kl_net_library *l, int device, void *handle, void **listener);
     ncclResult_t (*connect)(const struct kl_net_library *l, int device, void *handle, void **comm);
     ncclResult_t (*accept)(const struct kl_net_library *l, void *listener, void **comm);
-    ncclResult_t (*reg_mr)(const struct kl_net_library *l, void *comm, void *data, size_t bytes, void **mr);
+    ncclResult_t (*reg_mr)(const struct kl_net_library *l, void *comm, void *data, size_t bytes, int memory, void **mr);
     ncclResult_t (*isend)(const struct kl_net_library *l, void *comm, const struct kl_net_recv *message,
                           void **request);
     ncclResult_t (*irecv)(const struct kl_net_library *l, void *comm, int n, const struct kl_net_recv *recvs,
@@ -70,7 +70,11 @@ ncclResult_t kl_net_library_merge(struct kl_net_library *l, const int *member, i
 void kl_net_library_end(const char *kind, const char *plugin, const char *function, kl_plugin_fn *fn, void *object);
 
 /** Calls that are alike in all versions. */
+ncclResult_t kl_net_library_reg_dmabuf(const struct kl_net_library *l, void *comm, void *data, size_t bytes,
+                                       uint64_t offset, int fd, void **mr);
 ncclResult_t kl_net_library_dereg_mr(const struct kl_net_library *l, void *comm, void *mr);
+ncclResult_t kl_net_library_iflush(const struct kl_net_library *l, void *comm, int n, const struct kl_net_recv *recvs,
+                                   void **request);
 ncclResult_t kl_net_library_test(const struct kl_net_library *l, void *request, int *done, int *sizes);
 void kl_net_library_close_send(const struct kl_net_library *l, void *comm);
 void kl_net_library_close_recv(const struct kl_net_library *l, void *comm);

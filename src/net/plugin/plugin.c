@@ -210,11 +210,23 @@ static ncclResult_t reg_mr(void *connection, void *data, size_t bytes, enum kl_n
 {
     struct kl_plugin_conn *c = connection;
 
-    if (memory != KL_NET_HOST)
-        return KL_FAIL(ncclInvalidArgument, "NET/%s: Kolo has host memory only, not kind %d", c->library->name,
-                       (int)memory);
-    ncclResult_t rc = c->library->adapter->reg_mr(c->library, c->comm, data, bytes, mr);
+    if (!(c->library->device[c->device].memory & memory))
+        return KL_FAIL(ncclInvalidArgument, "NET/%s: its device %d takes no memory of kind %d", c->library->name,
+                       c->device, (int)memory);
+    if (c->failed) return kl_plugin_conn_fail(c, "regMr", c->failed);
+    ncclResult_t rc = c->library->adapter->reg_mr(c->library, c->comm, data, bytes, (int)memory, mr);
     return rc ? kl_plugin_conn_fail(c, "regMr", rc) : ncclSuccess;
+}
+
+static ncclResult_t reg_mr_dmabuf(void *connection, void *data, size_t bytes, uint64_t offset, int fd, void **mr)
+{
+    struct kl_plugin_conn *c = connection;
+
+    if (!(c->library->device[c->device].memory & KL_NET_DMABUF))
+        return KL_FAIL(ncclInvalidArgument, "NET/%s: its device %d takes no DMA-BUF", c->library->name, c->device);
+    if (c->failed) return kl_plugin_conn_fail(c, "regMrDmaBuf", c->failed);
+    ncclResult_t rc = kl_net_library_reg_dmabuf(c->library, c->comm, data, bytes, offset, fd, mr);
+    return rc ? kl_plugin_conn_fail(c, "regMrDmaBuf", rc) : ncclSuccess;
 }
 
 static ncclResult_t dereg_mr(void *connection, void *mr)
@@ -244,12 +256,14 @@ static ncclResult_t irecv(void *recv, int n, const struct kl_net_recv *recvs, vo
     return rc;
 }
 
-/* Host memory only: it is visible at once. */
 static ncclResult_t iflush(void *recv, int n, const struct kl_net_recv *recvs, void **request)
 {
-    (void)recv, (void)n, (void)recvs;
-    *request = NULL;
-    return ncclSuccess;
+    struct kl_plugin_conn *c = recv;
+    struct kl_plugin_request *r = NULL;
+    const ncclResult_t rc = c->library->table->iflush ? kl_plugin_conn_flush(c, n, recvs, &r) : ncclSuccess;
+
+    *request = r;
+    return rc;
 }
 
 static ncclResult_t test(void *request, bool *done, size_t *sizes)
@@ -299,6 +313,7 @@ struct kl_net kl_net_plugin = {
     .connect = connect_to,
     .accept = accept_from,
     .reg_mr = reg_mr,
+    .reg_mr_dmabuf = reg_mr_dmabuf,
     .dereg_mr = dereg_mr,
     .isend = isend,
     .irecv = irecv,

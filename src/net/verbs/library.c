@@ -50,6 +50,7 @@ static const struct row rows[] = {
     ROW(wc_status_str),
     ROW(event_type_str),
     OPTIONAL_ROW(query_port_speed),
+    OPTIONAL_ROW(reg_dmabuf_mr),
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

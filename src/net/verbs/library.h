@@ -24,6 +24,8 @@ struct kl_verbs_library {
     struct kl_ibv_pd *(*alloc_pd)(struct kl_ibv_context *context);
     int (*dealloc_pd)(struct kl_ibv_pd *pd);
     struct kl_ibv_mr *(*reg_mr)(struct kl_ibv_pd *pd, void *addr, size_t length, int access);
+    struct kl_ibv_mr *(*reg_dmabuf_mr)(struct kl_ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+                                       int access); /* NULL: an older one */
     int (*dereg_mr)(struct kl_ibv_mr *mr);
     struct kl_ibv_comp_channel *(*create_comp_channel)(struct kl_ibv_context *context);
     int (*destroy_comp_channel)(struct kl_ibv_comp_channel *channel);

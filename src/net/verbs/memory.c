@@ -2,6 +2,7 @@
 #include "net/verbs/memory.h"
 
 #include "base/error.h"
+#include "net/net.h"
 #include "net/verbs/device.h"
 
 #include <errno.h>
@@ -12,6 +13,11 @@
 #include <unistd.h>
 
 enum { ACCESS = KL_IBV_LOCAL_WRITE | KL_IBV_REMOTE_WRITE };
+
+/* One of them is there if the kernel's module lets cards register addresses of GPUs. */
+static const char *const peer_modules[] = {"/sys/module/nvidia_peermem/version",
+                                           "/sys/kernel/mm/memory_peers/nv_mem/version",
+                                           "/sys/kernel/mm/memory_peers/nv_mem_nc/version"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all lists */
 static struct kl_verbs_memory *known[KL_VERBS_DEVICES];  /* by the number of the device's first device */
@@ -75,9 +81,63 @@ ncclResult_t kl_verbs_memory_register(const struct kl_verbs_device *d, void *dat
     return rc;
 }
 
+/* ---- memory of GPUs ---- */
+
+ncclResult_t kl_verbs_memory_register_gpu(const struct kl_verbs_device *d, void *data, size_t bytes, uint64_t offset,
+                                          int fd, struct kl_verbs_memory **memory)
+{
+    struct kl_verbs_memory *m = calloc(1, sizeof *m);
+    const uintptr_t at = (uintptr_t)data;
+    char hint[256], reason[128];
+
+    if (!m) return KL_NOMEM("a registration of memory");
+    *m = (struct kl_verbs_memory){.start = at, .end = at + bytes, .of_gpu = true, .users = 1};
+    m->mr = fd < 0 ? kl_verbs()->reg_mr(d->card->pd, data, bytes, ACCESS)
+                   : kl_verbs()->reg_dmabuf_mr(d->card->pd, offset, bytes, at, fd, ACCESS);
+    *memory = m;
+    if (m->mr) return ncclSuccess;
+    const int err = errno;
+    free(m);
+    return KL_FAIL(ncclSystemError, "%s cannot register %zu bytes of memory of a GPU by its %s: %s%s", d->name, bytes,
+                   fd < 0 ? "address" : "DMA-BUF", strerror_r(err, reason, sizeof reason),
+                   kl_verbs_memlock_hint(err, hint, sizeof hint));
+}
+
+/* A card that knows DMA-BUFs finds fault with the descriptor. */
+static bool knows_dma_bufs(const struct kl_verbs_device *d)
+{
+    if (!kl_verbs()->reg_dmabuf_mr) return false;
+    struct kl_ibv_mr *mr = kl_verbs()->reg_dmabuf_mr(d->card->pd, 0, 0, 0, -1, 0);
+    const int err = errno;
+    if (mr) (void)kl_verbs()->dereg_mr(mr);
+    return mr || (err != EOPNOTSUPP && err != EPROTONOSUPPORT);
+}
+
+unsigned kl_verbs_memory_of_gpus(const struct kl_verbs_device *d)
+{
+    unsigned memory = knows_dma_bufs(d) ? KL_NET_DMABUF : 0;
+
+    for (size_t i = 0; i < sizeof peer_modules / sizeof peer_modules[0]; i++)
+        if (!access(peer_modules[i], F_OK)) memory |= KL_NET_CUDA;
+    return memory;
+}
+
+/* ---- both ---- */
+
+static void release_gpu(struct kl_verbs_memory *memory)
+{
+    kl_verbs()->dereg_mr(memory->mr);
+    free(memory);
+}
+
 void kl_verbs_memory_release(const struct kl_verbs_device *d, struct kl_verbs_memory *memory)
 {
     struct kl_verbs_memory **link = list_of(d);
+
+    if (memory->of_gpu) {
+        release_gpu(memory);
+        return;
+    }
 
     pthread_mutex_lock(&lock);
     if (!--memory->users) {

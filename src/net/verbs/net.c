@@ -32,7 +32,7 @@ static ncclResult_t properties(int device, struct kl_net_properties *p)
     *p = (struct kl_net_properties){.name = d->name,
                                     .pci_path = d->pci_path,
                                     .guid = be64toh(d->card->attr.sys_image_guid),
-                                    .memory = KL_NET_HOST,
+                                    .memory = KL_NET_HOST | kl_verbs_memory_of_gpus(d),
                                     .speed_mbps = d->speed_mbps,
                                     .port = d->port,
                                     .max_comms = most < MAX_COMMS ? most : MAX_COMMS,
@@ -149,15 +149,33 @@ static void close_listen(void *listener)
 
 /* ---- memory ---- */
 
-static ncclResult_t reg_mr(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
+static ncclResult_t register_gpu(const struct kl_verbs_device *d, void *data, size_t bytes, uint64_t offset, int fd,
+                                 void **mr)
 {
     struct kl_verbs_memory *m;
 
-    if (memory != KL_NET_HOST)
-        return KL_FAIL(ncclInvalidArgument, "NET/IB sends from host memory only, not from kind %d", (int)memory);
-    KL_TRY(kl_verbs_memory_register(((struct kl_verbs_end *)connection)->link->device, data, bytes, &m));
+    if (!(kl_verbs_memory_of_gpus(d) & (fd < 0 ? KL_NET_CUDA : KL_NET_DMABUF)))
+        return KL_FAIL(ncclInvalidArgument, "NET/IB: %s does not register memory of GPUs by its %s", d->name,
+                       fd < 0 ? "address: load nvidia_peermem" : "DMA-BUF");
+    KL_TRY(kl_verbs_memory_register_gpu(d, data, bytes, offset, fd, &m));
     *mr = m;
     return ncclSuccess;
+}
+
+static ncclResult_t reg_mr(void *connection, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
+{
+    const struct kl_verbs_device *d = ((struct kl_verbs_end *)connection)->link->device;
+    struct kl_verbs_memory *m;
+
+    if (memory != KL_NET_HOST) return register_gpu(d, data, bytes, 0, -1, mr);
+    KL_TRY(kl_verbs_memory_register(d, data, bytes, &m));
+    *mr = m;
+    return ncclSuccess;
+}
+
+static ncclResult_t reg_mr_dmabuf(void *connection, void *data, size_t bytes, uint64_t offset, int fd, void **mr)
+{
+    return register_gpu(((struct kl_verbs_end *)connection)->link->device, data, bytes, offset, fd, mr);
 }
 
 static ncclResult_t dereg_mr(void *connection, void *mr)
@@ -166,6 +184,7 @@ static ncclResult_t dereg_mr(void *connection, void *mr)
     return ncclSuccess;
 }
 
+/* CUDA flushes what has come to memory of GPUs (cuFlushGPUDirectRDMAWrites). */
 static ncclResult_t iflush(void *recv, int n, const struct kl_net_recv *recvs, void **request)
 {
     (void)recv, (void)n, (void)recvs;
@@ -201,6 +220,7 @@ const struct kl_net kl_net_verbs = {
     .send_back = send_back,
     .recv_back = recv_back,
     .reg_mr = reg_mr,
+    .reg_mr_dmabuf = reg_mr_dmabuf,
     .dereg_mr = dereg_mr,
     .isend = isend,
     .irecv = irecv,

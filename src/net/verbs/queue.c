@@ -232,7 +232,7 @@ bool kl_verbs_queue_write(struct kl_verbs_link *l, int queue, const struct kl_ve
 
     if (l->failed || q->posted - q->done == KL_VERBS_SQ) return false;
     if (w->signals || q->posted % SIGNAL_EVERY == SIGNAL_EVERY - 1) wr.send_flags |= KL_IBV_SEND_SIGNALED;
-    if (w->bytes && w->bytes <= q->inline_bytes) wr.send_flags |= KL_IBV_SEND_INLINE;
+    if (w->bytes && w->bytes <= q->inline_bytes && !w->of_gpu) wr.send_flags |= KL_IBV_SEND_INLINE;
     int err = q->qp->context->post_send(q->qp, &wr, &bad);
     if (err) {
         kl_verbs_fail(l, ncclSystemError,

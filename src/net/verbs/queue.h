@@ -24,6 +24,7 @@ struct kl_verbs_write {
     int opcode;
     uint32_t imm;
     bool signals;
+    bool of_gpu; /* the data: only the device reads them */
     struct kl_verbs_wr what;
 };
 

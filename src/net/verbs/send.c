@@ -156,6 +156,7 @@ static bool write_part(struct kl_verbs_link *l, struct kl_verbs_asked *a)
                                      .opcode = last ? KL_IBV_WRITE_IMM : KL_IBV_WRITE,
                                      .imm = kl_verbs_imm(KL_VERBS_DATA, a->cts.number),
                                      .signals = true,
+                                     .of_gpu = s->memory && s->memory->of_gpu,
                                      .what = {.of = s, .stage = (int8_t)stage}};
     if (!kl_verbs_queue_write(l, (int)(a->cts.number % (uint32_t)l->nqueues), &w)) {
         if (stage >= 0) l->stage_out.used &= ~(1u << stage);

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 /* ---- settings; each case runs in a process of its own, because a process finds its devices once ---- */
@@ -145,6 +146,48 @@ static void registered_memory_is_used_in_place(void **state)
     free(to);
 }
 
+/* Whole pages that only their descriptor leads to, as to memory of a GPU. */
+static int pages_apart(size_t bytes, void **at)
+{
+    const int fd = memfd_create("verbs_test", MFD_CLOEXEC);
+
+    *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(fd >= 0 && !ftruncate(fd, (off_t)bytes) && *at != MAP_FAILED);
+    return fd;
+}
+
+static void memory_behind_a_descriptor_is_used_in_place(void **state)
+{
+    enum { BYTES = 3 << 20, PART = BYTES - 5000 };
+    unsigned char *data = malloc(BYTES);
+    void *at[2], *mr[2], *request[2] = {NULL, NULL};
+    struct pair p;
+
+    (void)state;
+    pair_open(&p);
+    const int from = pages_apart(BYTES, &at[0]), to = pages_apart(BYTES, &at[1]);
+    fill(data, BYTES, 3);
+    assert_int_equal(pwrite(from, data, BYTES, 0), BYTES);
+    assert_int_equal(lseek(from, 0, SEEK_SET), 0);
+    assert_int_equal(net->reg_mr_dmabuf(p.send, at[0], BYTES, 0, from, &mr[0]), ncclSuccess);
+    assert_int_equal(net->reg_mr_dmabuf(p.recv, at[1], BYTES, 0, to, &mr[1]), ncclSuccess);
+    assert_int_equal(net->reg_mr_dmabuf(p.recv, at[1], BYTES, 0, -1, &mr[1]), ncclInvalidArgument);
+    const struct kl_net_recv one = {.data = (char *)at[1] + 100, .bytes = PART, .mr = mr[1]};
+    assert_int_equal(net->irecv(p.recv, 1, &one, &request[0]), ncclSuccess);
+    assert_int_equal(net->isend(p.send, (char *)at[0], PART, 0, mr[0], &request[1]), ncclSuccess);
+    assert_int_equal(finish(request, 2, NULL), ncclSuccess);
+    memset(data, 0, BYTES);
+    assert_int_equal(pread(to, data, PART, 100), PART);
+    assert_true(filled(data, PART, 3));
+    net->dereg_mr(p.send, mr[0]);
+    net->dereg_mr(p.recv, mr[1]);
+    pair_close(&p);
+    for (int i = 0; i < 2; i++) munmap(at[i], BYTES);
+    close(from);
+    close(to);
+    free(data);
+}
+
 static int conformance(void)
 {
     const struct CMUnitTest tests[] = {CONFORMANCE_TESTS, OWN_NETS_TESTS, T(both_directions_of_one_link),
@@ -167,7 +210,8 @@ static void it_conforms(void **state)
 static int messages(void)
 {
     const struct CMUnitTest tests[] = {T(every_size_arrives), T(many_are_outstanding), T(both_directions_of_one_link),
-                                       T(registered_memory_is_used_in_place)};
+                                       T(registered_memory_is_used_in_place),
+                                       T(memory_behind_a_descriptor_is_used_in_place)};
 
     if (net->init()) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
@@ -448,7 +492,7 @@ static int is_described(void)
     assert_int_equal(p.speed_mbps, 100000);
     assert_int_equal(p.guid, 2);
     assert_int_equal(p.port, 1);
-    assert_int_equal(p.memory, KL_NET_HOST);
+    assert_int_equal(p.memory & ~(unsigned)KL_NET_CUDA, KL_NET_HOST | KL_NET_DMABUF);
     return net->properties(3, &p) != ncclInvalidArgument;
 }
 

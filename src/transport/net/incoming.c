@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** incoming.c - the receiver's half of link.h: messages become steps of the fifo. */
 #include "transport/net/link.h"
+#include "transport/net/gpu_memory.h"
 #include "transport/net/profile.h"
 
 #include "base/error.h"
@@ -124,6 +125,12 @@ static void put_in_place(struct kl_net_link *l, struct kl_net_step *s)
     l->place.left = fits && more ? l->place.left - s->bytes : 0;
 }
 
+/* Where messages may go to memory of GPUs, no step of one is taken before its message has begun. */
+static bool may_use_slot(const struct kl_net_link *l, const struct kl_net_step *s)
+{
+    return s->bytes <= l->in.shape.slot_bytes && !(l->gpu && s->bytes >= KL_FIFO_STEP_LEAST);
+}
+
 static void find_place(struct kl_net_link *l, struct kl_net_step *s, const struct kl_fifo_rx *rx)
 {
     if (s->wire.kind == KL_WIRE_LINES) {
@@ -133,7 +140,7 @@ static void find_place(struct kl_net_link *l, struct kl_net_step *s, const struc
     begin_in_place(l, rx);
     if (l->place.left && l->place.step == l->expected)
         put_in_place(l, s);
-    else if (s->bytes <= l->in.shape.slot_bytes)
+    else if (may_use_slot(l, s))
         s->data = kl_fifo_slot(l->fifo, l->expected, s->bytes, &l->in.shape);
 }
 
@@ -150,6 +157,26 @@ static ncclResult_t ask_data(struct kl_net_link *l, struct kl_net_step *s, const
     return ncclSuccess;
 }
 
+static ncclResult_t flush(const struct kl_net_link *l, struct kl_net_step *s)
+{
+    s->state = KL_NET_COMPLETE;
+    if (!l->gpu) return ncclSuccess;
+    KL_TRY(kl_net_gpu_memory_flush(l->gpu, l->net, l->connection, s->data, s->bytes, &s->second));
+    if (s->second) s->state = KL_NET_FLUSHED;
+    return ncclSuccess;
+}
+
+static ncclResult_t take_flush(const struct kl_net_link *l, struct kl_net_step *s)
+{
+    bool done;
+
+    KL_TRY(l->net->test(s->second, &done, NULL));
+    if (!done) return ncclSuccess;
+    s->second = NULL;
+    s->state = KL_NET_COMPLETE;
+    return ncclSuccess;
+}
+
 static ncclResult_t take_data(const struct kl_net_link *l, struct kl_net_step *s)
 {
     size_t size;
@@ -158,8 +185,7 @@ static ncclResult_t take_data(const struct kl_net_link *l, struct kl_net_step *s
     KL_TRY(l->net->test(s->second, &done, &size));
     if (!done) return ncclSuccess;
     s->second = NULL;
-    s->state = KL_NET_COMPLETE;
-    if (size == s->bytes) return ncclSuccess;
+    if (size == s->bytes) return flush(l, s);
     return KL_FAIL(ncclRemoteError, "a network message has %zu bytes where %zu were announced", size, s->bytes);
 }
 
@@ -201,6 +227,7 @@ static bool publish_steps(struct kl_net_link *l, ncclResult_t *rc)
     for (; l->in.step < l->expected; moved = true) {
         struct kl_net_step *s = step_at(l, l->in.step);
         if (s->state == KL_NET_ASKED_DATA && (*rc = take_data(l, s))) return moved;
+        if (s->state == KL_NET_FLUSHED && (*rc = take_flush(l, s))) return moved;
         if (s->state != KL_NET_COMPLETE) return moved;
         s->state = KL_NET_IDLE;
         publish(l, s);

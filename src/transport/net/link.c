@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/net/link.h"
+#include "transport/net/gpu_memory.h"
 #include "transport/net/profile.h"
 
 #include "base/error.h"
@@ -82,19 +83,24 @@ void *kl_net_link_mr(const struct kl_net_link *l, const void *data)
 {
     uintptr_t at = (uintptr_t)data, start = (uintptr_t)l->memory;
 
-    return l->mr && at >= start && at - start < l->mapped ? l->mr : NULL;
+    if (l->mr && at >= start && at - start < l->mapped) return l->mr;
+    return l->gpu ? kl_net_gpu_memory_mr(l->gpu, data) : NULL;
 }
 
 void kl_net_link_cancel(struct kl_net_link *l)
 {
     if (!l) return;
-    if (l->connection && l->connected && !l->cancelled) l->net->cancel(l->connection);
+    if (l->connection && l->connected && !l->cancelled) {
+        if (l->gpu) kl_net_gpu_memory_drop(l->gpu, l->net, l->connection); /* a plugin's are gone after a cancel */
+        l->net->cancel(l->connection);
+    }
     l->cancelled = true;
 }
 
 void kl_net_link_free(struct kl_net_link *l, bool sends)
 {
     if (!l) return;
+    kl_net_gpu_memory_free(l->gpu, l->net, l->connection);
     if (l->mr) (void)l->net->dereg_mr(l->connection, l->mr);
     if (l->connection) (sends ? l->net->close_send : l->net->close_recv)(l->connection);
     kl_net_profile_free(l->profile);

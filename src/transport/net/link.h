@@ -22,13 +22,14 @@
 
 enum { KL_NET_IN_FLIGHT = 8 }; /* steps; the net takes two requests for each */
 
-/** How far a step has come. Sender: IDLE, WHOLE. Receiver: IDLE, ASKED, ARRIVED, ASKED_DATA, COMPLETE. */
+/** How far a step has come. Sender: IDLE, WHOLE. Receiver: IDLE, ASKED, ARRIVED, ASKED_DATA, FLUSHED, COMPLETE. */
 enum kl_net_state {
     KL_NET_IDLE,
     KL_NET_WHOLE,      /* it was published, and its data are all there */
     KL_NET_ASKED,      /* the first message is being received */
     KL_NET_ARRIVED,    /* it came; it is not known yet where the data go */
     KL_NET_ASKED_DATA, /* they are being received */
+    KL_NET_FLUSHED,    /* they are being made visible to a GPU */
     KL_NET_COMPLETE
 };
 
@@ -41,18 +42,20 @@ struct kl_net_step {
     bool in_place;        /* received where the receiver wants it, not in the slot */
 };
 
-struct kl_net_profile; /* profile.h */
+struct kl_net_gpu_memory; /* gpu_memory.h */
+struct kl_net_profile;    /* profile.h */
 
 struct kl_net_link {
     const struct kl_net *net;
     void *connection; /* NULL: not there yet, or (not `connected`) an attempt */
     bool connected, cancelled;
-    uint32_t number;      /* kl_connector.number, for texts: the channel is its last byte */
-    struct kl_fifo *fifo; /* in own memory, or in memory of others */
-    void *memory;         /* own */
-    size_t mapped;        /* bytes of the fifo and its copy of flagged lines */
-    void *mr;             /* the net's registration of it; NULL: not open yet, or the net needs none */
-    unsigned char *whole; /* the data of steps in flagged lines, on their way: a slot may be smaller */
+    uint32_t number;               /* kl_connector.number, for texts: the channel is its last byte */
+    struct kl_fifo *fifo;          /* in own memory, or in memory of others */
+    void *memory;                  /* own */
+    size_t mapped;                 /* bytes of the fifo and its copy of flagged lines */
+    void *mr;                      /* the net's registration of it; NULL: not open yet, or the net needs none */
+    struct kl_net_gpu_memory *gpu; /* NULL: it takes no memory of GPUs */
+    unsigned char *whole;          /* the data of steps in flagged lines, on their way: a slot may be smaller */
     struct kl_net_step step[KL_NET_IN_FLIGHT];
 
     /* sender: steps [released, out.step) are with the net */
@@ -89,7 +92,7 @@ ncclResult_t kl_net_link_describe(const struct kl_net_link *link, ncclResult_t r
 /** The connection is open: register the link's own memory with the net. */
 ncclResult_t kl_net_link_opened(struct kl_net_link *link);
 
-/** The registration that `data` belongs to; NULL: none, as for memory of the program. */
+/** The registration that `data` belongs to; NULL: none, as for host memory of the program. */
 void *kl_net_link_mr(const struct kl_net_link *link, const void *data);
 
 /** The buffer for a step in flagged lines, in one piece: KL_LL_BYTES. */

@@ -31,6 +31,7 @@ static ncclResult_t net_setup(struct kl_connector *c, const struct kl_fifo_shape
     KL_TRY(kl_net_context_listen(home, c->route.device, &handle));
     KL_TRY(kl_net_link_create(home->net, shape, false, &c->net.link));
     c->net.link->number = c->number;
+    KL_TRY(kl_net_gpu_memory_create(&c->route.reach, &c->net.link->gpu));
     info->net = *handle;
     KL_TRY(kl_fifo_attach_rx(&c->rx, c->net.link->fifo, c->net.link->mapped, false));
     c->rx.places = true;
@@ -89,7 +90,10 @@ static ncclResult_t net_connect(struct kl_connector *c, const struct kl_connect_
 {
     (void)reply;
     if (c->route.relayed) return kl_relay_sender_connect(c, &kl_transport_shm, info, deadline);
-    if (!c->net.link) KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->net.link));
+    if (!c->net.link) {
+        KL_TRY(kl_net_link_create(c->common->net.net, c->shape, true, &c->net.link));
+        KL_TRY(kl_net_gpu_memory_create(&c->route.reach, &c->net.link->gpu));
+    }
     c->net.link->number = c->number;
     if (!c->net.deadline) c->net.deadline = deadline;
     KL_TRY(connect_link(c, info));
@@ -105,6 +109,14 @@ static ncclResult_t net_settle(struct kl_connector *c, uint64_t deadline, const 
     if (!c->net.deadline) c->net.deadline = deadline;
     KL_TRY(accept_link(c));
     return kl_net_link_opened(c->net.link);
+}
+
+static ncclResult_t net_use_gpu(struct kl_connector *c, const void *data, size_t bytes)
+{
+    struct kl_net_link *l = c->net.link;
+
+    if (l && l->gpu) return kl_net_gpu_memory_use(l->gpu, l->net, l->connection, data, bytes);
+    return KL_FAIL(ncclInternalError, "a message in memory of a GPU for a connection that takes none");
 }
 
 static enum kl_progress net_progress(struct kl_connector *c, ncclResult_t *rc)
@@ -156,6 +168,7 @@ const struct kl_transport kl_transport_net = {
     .connect = net_connect,
     .settle = net_settle,
     .progress = net_progress,
+    .use_gpu = net_use_gpu,
     .sleep_on = net_sleep_on,
     .revoke = net_revoke,
     .loss = net_loss,

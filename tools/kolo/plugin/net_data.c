@@ -149,7 +149,8 @@ static bool exchange_group(struct kl_trial *b, struct kl_trial_pair *p, int n, u
         sizes[i] = -1;
         kl_trial_fill(from[i], MOST, round * MANY + (unsigned)i);
         kl_trial_note(b, "regMr");
-        if (a->reg_mr(&b->library, p->recv, to[i], MOST, &recv[i].mr)) return kl_check_fails(b->result, "regMr failed");
+        if (a->reg_mr(&b->library, p->recv, to[i], MOST, KL_NET_HOST, &recv[i].mr))
+            return kl_check_fails(b->result, "regMr failed");
     }
     kl_trial_note(b, "irecv of several");
     while (!request)

@@ -78,7 +78,7 @@ static bool register_range(struct kl_trial *b, void *comm, void *data, size_t by
 
     for (int i = 0; i < 3; i++) {
         kl_trial_note(b, "regMr");
-        if (b->library.adapter->reg_mr(&b->library, comm, data, bytes, &mr[i]))
+        if (b->library.adapter->reg_mr(&b->library, comm, data, bytes, KL_NET_HOST, &mr[i]))
             return kl_check_fails(b->result, "regMr fails: %s", range);
     }
     for (int i = 0; i < 3; i++) {

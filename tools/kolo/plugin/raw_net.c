@@ -73,8 +73,7 @@ static ncclResult_t accept_from(void *listener, const struct kl_net_end *me, voi
 
 static ncclResult_t reg_mr(void *comm, void *data, size_t bytes, enum kl_net_memory memory, void **mr)
 {
-    (void)memory;
-    return library.adapter->reg_mr(&library, comm, data, bytes, mr);
+    return library.adapter->reg_mr(&library, comm, data, bytes, (int)memory, mr);
 }
 
 static ncclResult_t dereg_mr(void *comm, void *mr)

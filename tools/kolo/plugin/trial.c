@@ -127,7 +127,7 @@ static bool post(struct kl_trial *b, void *comm, bool sends, const struct kl_net
 
     *r = (struct kl_trial_request){.comm = comm, .size = -1};
     kl_trial_note(b, "regMr");
-    if (m.bytes && a->reg_mr(&b->library, comm, m.data, m.bytes, &r->mr))
+    if (m.bytes && a->reg_mr(&b->library, comm, m.data, m.bytes, KL_NET_HOST, &r->mr))
         return kl_check_fails(b->result, "regMr of %zu bytes failed", m.bytes);
     m.mr = r->mr;
     while (!r->request) {
