@@ -132,7 +132,7 @@ static const struct row rows[] = {
     {121, CONSTANT, 0},
     {122, CONSTANT, 1},
     {123, CONSTANT, 0},
-    {124, CONSTANT, 0},
+    {124, CONSTANT, 1},
     {125, CONSTANT, 1},
     {126, CONSTANT, 1},
     {127, CONSTANT, 0},

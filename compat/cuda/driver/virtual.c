@@ -9,6 +9,7 @@
 #include "compat/cuda/core/memory.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/driver/driver.h"
+#include "compat/cuda/driver/virtual.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@ struct allocation {
 /* Of an allocation, at an address: the owner of a range in the book. */
 struct mapping {
     struct allocation *of;
+    size_t offset; /* in it */
     unsigned char access[KL_CUDA_DEVICES + 1]; /* CU_MEM_ACCESS_FLAGS_* of each device, and of the host */
 };
 
@@ -149,6 +151,23 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *properties,
 static struct mapping *mapping_at(const void *address, struct kl_cuda_range *range)
 {
     return kl_cuda_ranges_find(address, range) && range->kind == KL_CUDA_MEMORY_MAPPED ? range->owner : NULL;
+}
+
+CUresult kl_cu_mapped_segment(const void *address, size_t bytes, int *fd, size_t *offset)
+{
+    struct kl_cuda_range range;
+    CUresult rc = CUDA_ERROR_INVALID_VALUE;
+
+    pthread_mutex_lock(&lock);
+    const struct mapping *m = mapping_at(address, &range);
+    const size_t before = m ? (size_t)((const char *)address - range.base) : 0;
+    if (m && bytes <= range.bytes - before) {
+        rc = m->of->properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+        *fd = m->of->fd;
+        *offset = m->offset + before;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
@@ -286,6 +305,7 @@ static CUresult map(char *p, size_t bytes, size_t offset, struct allocation *a) 
     struct mapping *m = calloc(1, sizeof *m);
     if (!m) return CUDA_ERROR_OUT_OF_MEMORY;
     m->of = a;
+    m->offset = offset;
     range.owner = m;
     if (mmap(p, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd, (off_t)offset) == MAP_FAILED ||
         !kl_cuda_ranges_add(&range)) {

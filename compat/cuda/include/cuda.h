@@ -279,6 +279,8 @@ typedef enum {
     CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
     CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1
 } CUmemAllocationGranularity_flags;
+typedef enum { CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1 } CUmemRangeHandleType;
+typedef enum { CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE = 1 } CUmemRangeFlags;
 
 typedef struct {
     CUmemLocationType type;
@@ -890,6 +892,8 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *where, C
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                       unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *in, CUmemAllocationHandleType type);
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long flags);
 
 /* ---- streams, events ---- */
 
