@@ -12,7 +12,7 @@
 
 static const size_t unit = 2 << 20;
 
-enum { FD = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
+#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 /* ---- pieces ---- */
 

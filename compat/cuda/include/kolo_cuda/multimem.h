@@ -175,8 +175,8 @@ struct copies {
     unsigned count;
 
     copies(uint64_t address, long offset, size_t bytes)
-        : first(__koloMulticast((const void *)(uintptr_t)(address + (uint64_t)offset), bytes, &count, &stride))
     {
+        first = __koloMulticast((const void *)(uintptr_t)(address + (uint64_t)offset), bytes, &count, &stride);
     }
 };
 
