@@ -28,8 +28,8 @@ struct holder {
 /* The file. What changes is protected by the lock of its first byte; atomics are also read without it. */
 struct file {
     uint64_t magic, bytes, handle_types, inode;
-    uint32_t wanted;         /* devices of a complete team */
-    _Atomic uint32_t added;  /* devices; processes sleep on it */
+    uint32_t wanted;        /* devices of a complete team */
+    _Atomic uint32_t added; /* devices; processes sleep on it */
     _Atomic uint64_t version;
     uint64_t last_id;
     int32_t ordinal[KL_CUDA_DEVICES]; /* ascending */

@@ -150,9 +150,8 @@ static void objects_have_sizes_and_teams(void **state)
 static void bindings_are_checked(void **state)
 {
     CUmemGenericAllocationHandle object = team_of(2, 4 * unit), memory, other, own, host;
-    CUmemAllocationProp of_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                   .requestedHandleTypes = FD,
-                                   .location = {CU_MEM_LOCATION_TYPE_HOST, 0}};
+    CUmemAllocationProp of_host = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_HOST, 0}};
 
     (void)state;
     OK(cudaSetDevice(0));
