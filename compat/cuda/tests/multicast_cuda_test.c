@@ -231,6 +231,7 @@ static void an_address_has_the_copies_of_all_devices(void **state)
     FAILS(cudaErrorInvalidValue, cudaMemcpy(bytes_at(p), bytes_at(own[0]), 16, cudaMemcpyDeviceToDevice));
     FAILS(cudaErrorInvalidValue, cudaMemcpy(bytes_at(own[0]), bytes_at(p), 16, cudaMemcpyDeviceToDevice));
     (void)cudaGetLastError();
+    assert_int_equal(cuStreamWriteValue32(NULL, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
 
     CU(cuMulticastUnbind(object, 3, unit, unit));
     expect_fault(copy_of(p + unit, 1), "where no memory of device 3 is bound");
