@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** stream.c - streams, events, and values that streams write and wait for. */
-#include "compat/cuda/core/ranges.h"
 #include "compat/cuda/core/stream.h"
 
 #include "compat/cuda/core/event.h"
+#include "compat/cuda/core/ranges.h"
 #include "compat/cuda/driver/driver.h"
 
 #include <stdlib.h>
