@@ -62,9 +62,9 @@ static struct kl_cuda_multicast *with(struct kl_cuda_table *table)
     return m;
 }
 
-struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes, uint64_t handle_types)
+struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes)
 {
-    return with(kl_cuda_table_create(devices, bytes, handle_types));
+    return with(kl_cuda_table_create(devices, bytes));
 }
 
 struct kl_cuda_multicast *kl_cuda_multicast_open(int fd)

@@ -57,7 +57,7 @@ CUresult cuMulticastGetGranularity(size_t *bytes, const CUmulticastObjectProp *p
 static struct kl_cu_allocation *make(const CUmulticastObjectProp *p)
 {
     struct kl_cu_allocation *a = calloc(1, sizeof *a);
-    struct kl_cuda_multicast *m = a ? kl_cuda_multicast_create(p->numDevices, p->size, p->handleTypes) : NULL;
+    struct kl_cuda_multicast *m = a ? kl_cuda_multicast_create(p->numDevices, p->size) : NULL;
     int fd = m ? fcntl(kl_cuda_table_fd(kl_cuda_multicast_table(m)), F_DUPFD_CLOEXEC, 0) : -1;
 
     if (fd < 0) {
