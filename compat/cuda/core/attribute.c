@@ -3,6 +3,7 @@
  * attribute.c - attributes of devices, by number. Numbers outside the table are error 1.
  */
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/multicast_setting.h"
 
 enum source {
     CONSTANT,
@@ -22,7 +23,8 @@ enum source {
     MINOR,
     NUMA,
     PCI_ID,
-    SUBSYSTEM
+    SUBSYSTEM,
+    MULTICAST
 };
 
 struct row {
@@ -132,7 +134,7 @@ static const struct row rows[] = {
     {121, CONSTANT, 0},
     {122, CONSTANT, 1},
     {123, CONSTANT, 0},
-    {124, CONSTANT, 0},
+    {124, CONSTANT, 1},
     {125, CONSTANT, 1},
     {126, CONSTANT, 1},
     {127, CONSTANT, 0},
@@ -140,7 +142,7 @@ static const struct row rows[] = {
     {129, CONSTANT, 0},
     {130, CONSTANT, 0},
     {131, CONSTANT, -1},
-    {132, CONSTANT, 0},
+    {132, MULTICAST, 0},
     {133, CONSTANT, 0},
     {134, NUMA, 0},
     {135, CONSTANT, 0},
@@ -194,6 +196,8 @@ static int value_of(const struct kl_cuda_device *d, const struct row *row)
         return (int)(d->pci_device << 16 | 0x10de);
     case SUBSYSTEM:
         return (int)d->pci_subsystem;
+    case MULTICAST:
+        return kl_cuda_multicast_supported(d);
     default:
         return row->value;
     }

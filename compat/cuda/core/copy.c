@@ -39,14 +39,14 @@ static size_t extent(const struct kl_cuda_box *b, size_t pitch, size_t slice)
     return (b->depth - 1) * slice + (b->height - 1) * pitch + b->width;
 }
 
-/* Does the range leave the allocation that it begins in? Mapped ranges may continue in a neighbour. */
+/* Does the range leave the allocation that it begins in? Mapped ranges may continue in a neighbour; multicast is for kernels. */
 static bool leaves(const void *ptr, size_t bytes)
 {
     struct kl_cuda_range r;
 
     if (!kl_cuda_ranges_find(ptr, &r) || r.kind == KL_CUDA_MEMORY_MAPPED || r.kind == KL_CUDA_MEMORY_REGISTERED)
         return false;
-    return bytes > r.bytes - (size_t)((const char *)ptr - r.base);
+    return r.kind == KL_CUDA_MEMORY_MULTICAST || bytes > r.bytes - (size_t)((const char *)ptr - r.base);
 }
 
 static bool empty(const struct kl_cuda_box *b)

@@ -155,6 +155,7 @@ void kl_cuda_release(const struct kl_cuda_range *range)
     case KL_CUDA_MEMORY_REGISTERED:
     case KL_CUDA_MEMORY_IMPORTED:
     case KL_CUDA_MEMORY_MAPPED:
+    case KL_CUDA_MEMORY_MULTICAST:
         break; /* another's */
     }
 }

@@ -19,7 +19,8 @@ enum kl_cuda_memory {
     KL_CUDA_MEMORY_REGISTERED, /* cudaHostRegister */
     KL_CUDA_MEMORY_POOL,       /* cudaMallocAsync */
     KL_CUDA_MEMORY_IMPORTED,   /* another process's */
-    KL_CUDA_MEMORY_MAPPED      /* cuMemMap */
+    KL_CUDA_MEMORY_MAPPED,     /* cuMemMap */
+    KL_CUDA_MEMORY_MULTICAST   /* the same, of a multicast object: addresses without memory */
 };
 
 struct kl_cuda_range {

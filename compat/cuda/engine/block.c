@@ -257,6 +257,13 @@ static void collect_stacks(struct kl_worker *w)
     }
 }
 
+static const char *reason_of(const void *address)
+{
+    const char *known = kl_engine_explain(address);
+
+    return known ? known : "an access to memory that is not there";
+}
+
 static void tell_fault(struct kl_worker *w)
 {
     if (w->fault_signal == SIGILL)
@@ -267,7 +274,7 @@ static void tell_fault(struct kl_worker *w)
         kl_report(w, "its stack of %zu bytes is full; cudaDeviceSetLimit(cudaLimitStackSize, ...) makes it larger",
                   kl_engine_stack_bytes());
     else
-        kl_report(w, "an access to memory that is not there, at %p", w->fault_address);
+        kl_report(w, "%s, at %p", reason_of(w->fault_address), w->fault_address);
     w->fault_signal = 0;
 }
 

@@ -19,6 +19,18 @@ void __koloTrap(const char *why)
     kl_block_abandon(w, KL_CUDA_LAUNCH);
 }
 
+void kl_engine_refuse_access(const void *address, int error, const char *why)
+{
+    struct kl_worker *w = kl_worker_here;
+
+    if (!w) {
+        fprintf(stderr, "kolo: %s, at %p, outside of a kernel\n", why, address);
+        abort();
+    }
+    kl_report(w, "%s, at %p", why, address);
+    kl_block_abandon(w, error);
+}
+
 void __koloGridBarrier(const char *file, int line)
 {
     if (!__koloCooperative())

@@ -104,6 +104,15 @@ int kl_engine_find_variable(const void *shadow, int device, void **address, size
 /** The variables of a device have their initial values again (cudaDeviceReset). No grid may run on the device. */
 void kl_engine_reset_variables(int device);
 
+/**
+ * Called in a kernel for an access that cannot be: end its grid with an error, and a sentence with the address. Outside of kernels
+ * it ends the process.
+ */
+void kl_engine_refuse_access(const void *address, int error, const char *why) __attribute__((noreturn));
+
+/** The runtime's: why an access to an address was a fault, until the thread's next call; NULL: no memory is there. */
+const char *kl_engine_explain(const void *address);
+
 /** Is the calling thread running a kernel? Functions of the runtime that are for the host only refuse then. */
 bool kl_engine_inside(void);
 

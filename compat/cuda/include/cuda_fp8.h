@@ -49,13 +49,7 @@ inline unsigned char to_fp8(float x, __nv_saturation_t saturate, __nv_fp8_interp
 
 inline float of_fp8(unsigned char code, __nv_fp8_interpretation_t kind)
 {
-    float magnitude;
-
-    if (kind == __NV_E5M2) return half_format::decode((uint16_t)(code << 8));
-    if ((code & 0x7f) == 0x7f) return bits_float(0x7fffffffu);
-    magnitude = code & 0x78 ? bits_float((code & 0x7fu) << 20) * 0x1p120f
-                            : (float)(code & 7) * 0x1p-9f; /* biases of 127 and 7 */
-    return code & 0x80 ? -magnitude : magnitude;
+    return kind == __NV_E5M2 ? e5m2_format::decode(code) : e4m3_format::decode(code);
 }
 
 } // namespace __kolo

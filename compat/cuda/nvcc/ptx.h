@@ -6,6 +6,7 @@
  *     ptx_names.c    registers, variables of the statement and special registers, as expressions
  *     ptx_rows.c     instructions that compute: a table
  *     ptx_memory.c   loads, stores, atomics, copies, moves, conversions
+ *     ptx_multimem.c instructions on multicast objects
  *     ptx_warp.c     shuffles, votes, barriers
  *     ptx_text.c     the statement: scopes, declarations, labels, guards
  *     ptx.c          the tokens of the asm statement
@@ -99,6 +100,7 @@ bool ptx_put(struct ptx_block *b, char *target, char *value);
 bool ptx_compute(struct ptx_block *b, const struct ptx_instruction *i);
 bool ptx_compare(struct ptx_block *b, const struct ptx_instruction *i);
 bool ptx_memory(struct ptx_block *b, const struct ptx_instruction *i);
+bool ptx_multimem(struct ptx_block *b, const struct ptx_instruction *i);
 bool ptx_warp(struct ptx_block *b, const struct ptx_instruction *i);
 
 #endif

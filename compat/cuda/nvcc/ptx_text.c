@@ -137,7 +137,7 @@ static bool jump(struct ptx_block *b, const struct ptx_instruction *i)
 static bool translate_one(struct ptx_block *b, const struct ptx_instruction *i)
 {
     if (ptx_is(i, "bra")) return jump(b, i);
-    return ptx_compare(b, i) || ptx_memory(b, i) || ptx_warp(b, i) || ptx_compute(b, i);
+    return ptx_compare(b, i) || ptx_memory(b, i) || ptx_multimem(b, i) || ptx_warp(b, i) || ptx_compute(b, i);
 }
 
 static bool put_guard(struct ptx_block *b, const struct ptx_instruction *i)

@@ -78,6 +78,19 @@ static const struct {
     {"__device__ void f() { asm(\"{ .reg .pred p; setp.lt.s32 p, %1, 3; @!p add.u32 %0, %0, %1; }\" : \"+r\"(a) : "
      "\"r\"(b)); }",
      "if (!__kolo::ptx::take<bool>(__kolo_r0)) { __kolo::ptx::put(__kolo_v0, __kolo::ptx::add<uint32_t>(", "asm"},
+    {"__device__ void f() { asm volatile(\"multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v2.bf16x2 {%0, %1}, "
+     "[%2+8];\" : \"=r\"(a), \"=r\"(b) : \"l\"(p)); }",
+     "__kolo::multimem::copies __kolo_at(__kolo::ptx::take<uint64_t>(__kolo_v2), 8, 2 * sizeof(uint32_t)); uint32_t "
+     "__kolo_each[2]; __kolo::multimem::load<__ATOMIC_RELAXED, "
+     "__kolo::multimem::add_f32<__kolo::multimem::bf16x2>>(__kolo_at, __kolo_each); ",
+     "asm"},
+    {"__device__ void f() { asm volatile(\"multimem.red.release.gpu.add.u64 [%0], %1;\" :: \"l\"(p), \"l\"(a)); }",
+     "__kolo::multimem::reduce<__ATOMIC_RELEASE, __kolo::multimem::add<__kolo::multimem::plain<uint64_t>>>(", "asm"},
+    {"__device__ void f() { asm volatile(\"multimem.ld_reduce.add.v4.u32 {%0, %0, %0, %0}, [%1];\" : \"=r\"(a) : "
+     "\"l\"(p)); }",
+     "no translation to CPUs for the PTX instruction \\\"multimem.ld_reduce.add.v4.u32", NULL},
+    {"__device__ void f() { asm volatile(\"multimem.ld_reduce.min.f32 %0, [%1];\" : \"=f\"(a) : \"l\"(p)); }",
+     "no translation to CPUs for the PTX instruction \\\"multimem.ld_reduce.min.f32", NULL},
     {"__device__ void f() { asm(R\"(mov.b64 {%0, %1}, %2;)\" : \"=r\"(a), \"=r\"(b) : \"l\"(c)); }",
      "__kolo::ptx::part<uint32_t>(__kolo_whole, 1)", "asm"},
     {"__device__ void f() { asm(\"mov.u32 %0, 0; L: add.u32 %0, %0, 1; bra L;\" : \"=r\"(a)); }", "goto __kolo_l",

@@ -588,6 +588,86 @@ static void memory_is_mapped_where_it_is_wanted(void **state)
     assert_int_equal(cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* ---- for network adapters ---- */
+
+/* The descriptor's position is where the range begins. */
+static void expect_byte(int fd, size_t at, char wanted)
+{
+    const off_t begin = lseek(fd, 0, SEEK_CUR);
+    char found = 0;
+
+    assert_int_equal(pread(fd, &found, 1, begin + (off_t)at), 1);
+    assert_int_equal(found, wanted);
+}
+
+static void device_memory_has_descriptors_of_ranges(void **state)
+{
+    const size_t page = 4096;
+    CUdeviceptr small, p;
+    void *pinned;
+    int fd, flagged, works;
+
+    (void)state;
+    OK(cudaSetDevice(1));
+    CU(cuDeviceGetAttribute(&works, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 1));
+    assert_int_equal(works, 1);
+    CU(cuMemAlloc(&small, 100));
+    CU(cuMemAlloc(&p, 3 * page)); /* it does not begin with a page */
+    const CUdeviceptr begin = p / page * page;
+    CU(cuMemGetHandleForAddressRange(&fd, begin, 4 * page, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    CU(cuMemGetHandleForAddressRange(&flagged, begin + page, page, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+                                     CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
+    CU(cuMemsetD8(p, 5, 3 * page));
+    CU(cuMemsetD8(p + page, 6, 1));
+    expect_byte(fd, p - begin, 5);
+    expect_byte(fd, p - begin + page, 6);
+    expect_byte(flagged, p - begin, 6);
+    const char written = 9;
+    assert_int_equal(pwrite(flagged, &written, 1, lseek(flagged, 0, SEEK_CUR) + (off_t)(p - begin)), 1);
+    assert_int_equal(((char *)(uintptr_t)p)[page], 9);
+    assert_int_equal(cuMemGetHandleForAddressRange(&works, begin + 512, page, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemGetHandleForAddressRange(&works, begin, 512, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemGetHandleForAddressRange(&works, begin, page, 2, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemGetHandleForAddressRange(&works, begin, page, 1, 2), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(cuMemGetHandleForAddressRange(&works, begin, (size_t)100 << 20, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cudaMallocHost(&pinned, page));
+    assert_int_equal(cuMemGetHandleForAddressRange(&works, (uintptr_t)pinned, page, 1, 0), CUDA_ERROR_NOT_SUPPORTED);
+    OK(cudaFreeHost(pinned));
+    close(fd);
+    close(flagged);
+    CU(cuMemFree(p));
+    CU(cuMemFree(small));
+}
+
+static void mapped_memory_has_descriptors_of_ranges(void **state)
+{
+    const size_t unit = 2 << 20, page = 4096;
+    CUmemAllocationProp properties = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                      .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    const CUmemAccessDesc access = {properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    int fd;
+
+    (void)state;
+    OK(cudaSetDevice(0));
+    CU(cuMemCreate(&handle, 2 * unit, &properties, 0));
+    CU(cuMemAddressReserve(&p, 2 * unit, 0, 0, 0));
+    assert_int_equal(cuMemGetHandleForAddressRange(&fd, p, unit, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemMap(p, unit, unit, handle, 0)); /* the second half of the memory */
+    CU(cuMemSetAccess(p, unit, &access, 1));
+    CU(cuMemsetD8(p + page, 7, 2));
+    CU(cuMemGetHandleForAddressRange(&fd, p + page, unit - page, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    expect_byte(fd, 1, 7);
+    expect_byte(fd, 2, 0);
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), unit + page);
+    close(fd);
+    assert_int_equal(cuMemGetHandleForAddressRange(&fd, p + page, unit, 1, 0), CUDA_ERROR_INVALID_VALUE);
+    CU(cuMemUnmap(p, unit));
+    CU(cuMemAddressFree(p, 2 * unit));
+    CU(cuMemRelease(handle));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -605,6 +685,8 @@ int main(void)
         cmocka_unit_test(everything_for_threads_is_on_their_streams),
         cmocka_unit_test(machine_code_is_refused),
         cmocka_unit_test(memory_is_mapped_where_it_is_wanted),
+        cmocka_unit_test(device_memory_has_descriptors_of_ranges),
+        cmocka_unit_test(mapped_memory_has_descriptors_of_ranges),
     };
 
     setenv("KOLO_HOST_DEVICES", "4", 1);

@@ -83,6 +83,9 @@ KOLO_CUDA_API uint64_t __koloWarp(unsigned mask, int operation, uint64_t value, 
 /** The lanes of the warp that have come to this place together: when no lane of it can run otherwise, those that ask here. */
 KOLO_CUDA_API unsigned __koloActiveMask(const char *file, int line);
 
+/** The copies behind `bytes` of a multicast object: how many, the first one, and the distance to the next. No copies: a trap. */
+KOLO_CUDA_API char *__koloMulticast(const void *address, size_t bytes, unsigned *count, size_t *stride);
+
 /** Let other threads run: of this block, of others, of the host. */
 KOLO_CUDA_API void __koloYield(void);
 

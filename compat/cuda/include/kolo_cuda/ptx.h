@@ -141,6 +141,7 @@ inline void copy(char *to, const char *from, uint32_t bytes, uint32_t valid)
 } // namespace ptx
 } // namespace __kolo
 
+#include "multimem.h"
 #include "ptx_arithmetic.h"
 #include "ptx_lanes.h"
 

@@ -164,6 +164,41 @@ struct bfloat16_format {
     }
 };
 
+/* ---- the two formats of 8 bits: too large numbers become the largest, NaN has one code ---- */
+
+struct e4m3_format {
+    static float decode(uint8_t code)
+    {
+        float magnitude;
+
+        if ((code & 0x7f) == 0x7f) return bits_float(0x7fffffffu);
+        magnitude = code & 0x78 ? bits_float((code & 0x7fu) << 20) * 0x1p120f
+                                : (float)(code & 7) * 0x1p-9f; /* biases of 127 and 7 */
+        return code & 0x80 ? -magnitude : magnitude;
+    }
+
+    static uint8_t nearest(float x)
+    {
+        uint32_t sign = float_bits(x) >> 24 & 0x80u, code = encode<4, 3>(x, to_nearest);
+
+        return x != x ? 0x7f : (uint8_t)(sign | (code > 0x7e ? 0x7e : code));
+    }
+};
+
+struct e5m2_format {
+    static float decode(uint8_t code)
+    {
+        return half_format::decode((uint16_t)(code << 8));
+    }
+
+    static uint8_t nearest(float x)
+    {
+        uint32_t sign = float_bits(x) >> 24 & 0x80u, code = encode<5, 2>(x, to_nearest);
+
+        return x != x ? 0x7f : (uint8_t)(sign | (code > 0x7b ? 0x7b : code));
+    }
+};
+
 /** Rounded as `mode` says; beyond the largest number that is infinity or, where rounding goes the other way, the largest. */
 template <class F> inline uint16_t round_to(double x, rounding mode)
 {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of kernels: the code, that it is sticky, the message, and that the process goes on. Each in a process of its own. */
-#include "check.h"
+#include "faults.cuh"
 
 #include <cassert>
 #include <csignal>
 #include <cstring>
-#include <functional>
-#include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 
 __global__ void writes_to(int *p)
 {
@@ -82,52 +78,6 @@ __global__ void divides(int *results, const int *operands, const long long *larg
 __global__ void says(int *count)
 {
     count[threadIdx.x] = printf("thread %d of %s\n", (int)threadIdx.x, "two");
-}
-
-static int fails_with(cudaError_t code)
-{
-    int *p = nullptr;
-    cudaError_t error = cudaDeviceSynchronize();
-
-    EXPECT(error == code);
-    EXPECT(cudaDeviceSynchronize() == code && cudaGetLastError() == code); /* it stays */
-    EXPECT(cudaMalloc((void **)&p, 4) == code);
-    return 0;
-}
-
-/* Run `act` in a child; its exit status must be 0, and its stderr must contain all of `words`, which | separates. */
-static void child(const char *name, const std::function<int()> &act, const char *words)
-{
-    int ends[2], status = -1;
-    std::string said;
-    char chunk[512];
-    ssize_t n;
-    pid_t pid;
-
-    std::fflush(stdout);
-    EXPECT(pipe(ends) == 0);
-    pid = fork();
-    if (pid == 0) {
-        dup2(ends[1], 2);
-        dup2(ends[1], 1);
-        int rc = act();
-        std::fflush(stdout);
-        _exit(rc);
-    }
-    close(ends[1]);
-    while ((n = read(ends[0], chunk, sizeof chunk)) > 0) said.append(chunk, (size_t)n);
-    close(ends[0]);
-    EXPECT(waitpid(pid, &status, 0) == pid);
-    bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    for (std::string rest = words; good && !rest.empty();) {
-        size_t bar = rest.find('|');
-
-        good = said.find(rest.substr(0, bar)) != std::string::npos;
-        rest = bar == std::string::npos ? "" : rest.substr(bar + 1);
-    }
-    if (good) return;
-    std::fprintf(stderr, "%s: status %x, expected \"%s\", said:\n%s\n", name, status, words, said.c_str());
-    std::exit(1);
 }
 
 static int divisions()
@@ -230,10 +180,10 @@ int main()
           "kernel|writes_to|block (2, 0, 0), thread (5, 0, 0)|access to memory that is not there");
     child("wild", [] { return writes_to<<<3, 32>>>((int *)0x123456789000), fails_with(cudaErrorIllegalAddress); }, "0x123456789000");
     child("assert", [] { return asserts<<<2, 32>>>(7), fails_with(cudaErrorAssert); },
-          "faults.cu:20: |asserts|block: [|,0,0], thread: [7,0,0] Assertion `(int)threadIdx.x < limit` failed.");
+          "faults.cu:16: |asserts|block: [|,0,0], thread: [7,0,0] Assertion `(int)threadIdx.x < limit` failed.");
     child("trap", [] { return traps<<<2, 32>>>(), fails_with(cudaErrorLaunchFailure); }, "traps|thread (3, 0, 0)|__trap");
     child("deadlock", [] { return waits_forever<<<1, 64>>>(managed<int>(1)), fails_with(cudaErrorLaunchFailure); },
-          "waits_forever|all 64 threads that have not returned wait for each other|32 at |faults.cu:34, at barrier 0 of the block|2 at |faults.cu:36, for the "
+          "waits_forever|all 64 threads that have not returned wait for each other|32 at |faults.cu:30, at barrier 0 of the block|2 at |faults.cu:32, for the "
           "lanes of mask 0xffffffff, thread (32, 0, 0)");
     child("overflow", [] { return recursion(65536, 1000), fails_with(cudaErrorIllegalAddress); }, "stack of 65536 bytes is full");
     child("larger stack", [] { return recursion(4 << 20, 1000), cudaDeviceSynchronize() != cudaSuccess; }, "");
