@@ -125,7 +125,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
         if (of_device) kl_cuda_count(device, -(int64_t)bytes);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *a = (struct allocation){.fd = fd,
+    *a = (struct kl_cu_allocation){.fd = fd,
                              .device = device,
                              .bytes = bytes,
                              .count = 1,

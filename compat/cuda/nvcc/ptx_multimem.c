@@ -111,9 +111,9 @@ static bool read_parts(const struct ptx_instruction *i, struct parts *p)
 /* Without a word for it, access is weak, which needs no order. */
 static const char *order_of(const struct parts *p)
 {
-    return p->order && !strcmp(p->order, "acquire")   ? "__ATOMIC_ACQUIRE"
-           : p->order && !strcmp(p->order, "release") ? "__ATOMIC_RELEASE"
-                                                      : "__ATOMIC_RELAXED";
+    return p->order && !strcmp(p->order, "acquire")   ? "__kolo::multimem::ACQUIRE"
+           : p->order && !strcmp(p->order, "release") ? "__kolo::multimem::RELEASE"
+                                                      : "__kolo::multimem::RELAXED";
 }
 
 /* Sums of small numbers may have another precision; those of 8 bits have one in any case. */

@@ -492,7 +492,7 @@ template <class F, class Op> ON_GPU void reduce_over_all(const kl_nvls_job &j)
     for (uint64_t i = 0; i <= last; i++) {
         if (i < chunks) contribute<F, Op>(j, i, epoch + 1);
         if (i > 0 && i <= chunks) combine<F, Op>(j, i - 1, epoch);
-        if (i > 1) take_results(j, i - 2, epoch);
+        if (j.spread && i > 1) take_results(j, i - 2, epoch);
         if (i < last && !meet_all(j, &epoch)) return;
     }
     leave_all(j, epoch);

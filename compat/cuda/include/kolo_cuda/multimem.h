@@ -169,14 +169,17 @@ template <class T> using add_f16 = add_as<T, as_half>;
 
 /* ---- copies ---- */
 
+/* Translated code comes behind the preprocessor, so it cannot use the macros. */
+enum { RELAXED = __ATOMIC_RELAXED, ACQUIRE = __ATOMIC_ACQUIRE, RELEASE = __ATOMIC_RELEASE };
+
 struct copies {
     char *first;
     size_t stride;
     unsigned count;
 
     copies(uint64_t address, long offset, size_t bytes)
-        : first(__koloMulticast((const void *)(uintptr_t)(address + (uint64_t)offset), bytes, &count, &stride))
     {
+        first = __koloMulticast((const void *)(uintptr_t)(address + (uint64_t)offset), bytes, &count, &stride);
     }
 };
 
