@@ -46,6 +46,14 @@ static void put_literals(const struct tokens *k, uint32_t from, uint32_t to, str
     }
 }
 
+/* Is this character in a constraint, which may be several literals? */
+static bool has(const struct tokens *k, uint32_t from, uint32_t to, char c)
+{
+    for (uint32_t i = from; i < to; i++)
+        if (memchr(k->text + k->at[i].start, c, k->at[i].end - k->at[i].start)) return true;
+    return false;
+}
+
 /* One operand: "constraint" (expression) */
 static bool read_operand(struct statement *s, struct piece p)
 {
@@ -61,10 +69,8 @@ static bool read_operand(struct statement *s, struct piece p)
         if (token_is_name(k, n)) translate_word(s->t, n);
     source_render_range(&s->t->source, open + 1, k->at[open].partner, &expression);
     o->expression = must_copy(expression.at ? expression.at : "", expression.bytes);
-    o->written = memchr(k->text + k->at[open - 1].start, '=', k->at[open - 1].end - k->at[open - 1].start);
-    o->read = !o->written;
-    if (memchr(k->text + k->at[open - 1].start, '+', k->at[open - 1].end - k->at[open - 1].start))
-        o->written = o->read = true;
+    o->written = has(k, p.from, open, '=') || has(k, p.from, open, '+');
+    o->read = !o->written || has(k, p.from, open, '+');
     s->operands++;
     text_drop(&expression);
     return true;

@@ -5,28 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A type's element in C++, its description in multimem.h, and the vectors that it may have. */
+/* A type's element in C++, its description in multimem.h, and the numbers of elements that it may have. */
 static const struct type {
     const char *word, *element, *name, *vectors;
 } types[] = {
-    {"u32", "uint32_t", "plain<uint32_t>", ""},
-    {"s32", "int32_t", "plain<int32_t>", ""},
-    {"u64", "uint64_t", "plain<uint64_t>", ""},
-    {"s64", "int64_t", "plain<int64_t>", ""},
-    {"b32", "uint32_t", "plain<uint32_t>", ""},
-    {"b64", "uint64_t", "plain<uint64_t>", ""},
-    {"f32", "float", "plain<float>", " v2 v4 "},
-    {"f64", "double", "plain<double>", ""},
+    {"u32", "uint32_t", "plain<uint32_t>", " v1 "},
+    {"s32", "int32_t", "plain<int32_t>", " v1 "},
+    {"u64", "uint64_t", "plain<uint64_t>", " v1 "},
+    {"s64", "int64_t", "plain<int64_t>", " v1 "},
+    {"b32", "uint32_t", "plain<uint32_t>", " v1 "},
+    {"b64", "uint64_t", "plain<uint64_t>", " v1 "},
+    {"f32", "float", "plain<float>", " v1 v2 v4 "},
+    {"f64", "double", "plain<double>", " v1 "},
     {"f16", "uint16_t", "f16", " v2 v4 v8 "},
-    {"f16x2", "uint32_t", "f16x2", " v2 v4 "},
+    {"f16x2", "uint32_t", "f16x2", " v1 v2 v4 "},
     {"bf16", "uint16_t", "bf16", " v2 v4 v8 "},
-    {"bf16x2", "uint32_t", "bf16x2", " v2 v4 "},
-    {"e4m3", "uint8_t", "e4m3", " v2 v4 v8 "},
+    {"bf16x2", "uint32_t", "bf16x2", " v1 v2 v4 "},
+    {"e4m3", "uint8_t", "e4m3", " v4 v8 "},
     {"e4m3x2", "uint16_t", "e4m3x2", " v2 v4 v8 "},
-    {"e4m3x4", "uint32_t", "e4m3x4", " v2 v4 "},
-    {"e5m2", "uint8_t", "e5m2", " v2 v4 v8 "},
+    {"e4m3x4", "uint32_t", "e4m3x4", " v1 v2 v4 "},
+    {"e5m2", "uint8_t", "e5m2", " v4 v8 "},
     {"e5m2x2", "uint16_t", "e5m2x2", " v2 v4 v8 "},
-    {"e5m2x4", "uint32_t", "e5m2x4", " v2 v4 "},
+    {"e5m2x4", "uint32_t", "e5m2x4", " v1 v2 v4 "},
 };
 
 #define HALVES " f16 f16x2 bf16 bf16x2 "
@@ -37,8 +37,8 @@ static const struct operation {
     const char *word, *name, *loads, *reduces;
 } operations[] = {
     {"add", "add", " u32 s32 u64 f32 f64 " HALVES BYTES, " u32 s32 u64 f32 f64 " HALVES},
-    {"min", "min", " u32 s32 u64 s64 " HALVES BYTES, " u32 s32 u64 s64 "},
-    {"max", "max", " u32 s32 u64 s64 " HALVES BYTES, " u32 s32 u64 s64 "},
+    {"min", "min", " u32 s32 u64 s64 " HALVES BYTES, " u32 s32 u64 s64 " HALVES},
+    {"max", "max", " u32 s32 u64 s64 " HALVES BYTES, " u32 s32 u64 s64 " HALVES},
     {"and", "and_", " b32 b64 ", " b32 b64 "},
     {"or", "or_", " b32 b64 ", " b32 b64 "},
     {"xor", "xor_", " b32 b64 ", " b32 b64 "},
@@ -105,15 +105,15 @@ static bool read_parts(const struct ptx_instruction *i, struct parts *p)
         if (!read_word(p, i->word[w])) return false;
     if (!p->type) return false;
     char vector[] = {'v', (char)('0' + p->elements), 0};
-    return p->elements == 1 || among(p->type->vectors, vector);
+    return among(p->type->vectors, vector);
 }
 
 /* Without a word for it, access is weak, which needs no order. */
 static const char *order_of(const struct parts *p)
 {
-    return p->order && !strcmp(p->order, "acquire")   ? "__kolo::multimem::ACQUIRE"
-           : p->order && !strcmp(p->order, "release") ? "__kolo::multimem::RELEASE"
-                                                      : "__kolo::multimem::RELAXED";
+    return p->order && !strcmp(p->order, "acquire")   ? "__kolo::ptx::acquire"
+           : p->order && !strcmp(p->order, "release") ? "__kolo::ptx::release"
+                                                      : "__kolo::ptx::relaxed";
 }
 
 /* Sums of small numbers may have another precision; those of 8 bits have one in any case. */
@@ -189,10 +189,16 @@ static bool do_store(struct ptx_block *b, const struct ptx_instruction *i, const
     return true;
 }
 
+/* The least and the greatest of halves are for vectors alone. */
+static bool reduces(const struct parts *p)
+{
+    if (!p->operation || !among(p->operation->reduces, p->type->word)) return false;
+    return p->elements > 1 || strcmp(p->operation->word, "add") == 0 || !among(HALVES, p->type->word);
+}
+
 static bool do_reduce(struct ptx_block *b, const struct ptx_instruction *i, const struct parts *p)
 {
-    if (!p->operation || p->precision || !among(p->operation->reduces, p->type->word) ||
-        !is_value(p, &i->operand[1]) || (p->order && among(" weak acquire ", p->order)) ||
+    if (!reduces(p) || p->precision || !is_value(p, &i->operand[1]) || (p->order && among(" weak acquire ", p->order)) ||
         !put_copies(b, p, &i->operand[0]) || !put_values(b, p, &i->operand[1]))
         return false;
     text_print(&b->out, "__kolo::multimem::reduce<%s, __kolo::multimem::%s<__kolo::multimem::%s>>(__kolo_at, __kolo_each); ",

@@ -81,11 +81,12 @@ static const struct {
     {"__device__ void f() { asm volatile(\"multimem.ld_reduce.relaxed.sys.global.add.acc::f32.v2.bf16x2 {%0, %1}, "
      "[%2+8];\" : \"=r\"(a), \"=r\"(b) : \"l\"(p)); }",
      "__kolo::multimem::copies __kolo_at(__kolo::ptx::take<uint64_t>(__kolo_v2), 8, 2 * sizeof(uint32_t)); uint32_t "
-     "__kolo_each[2]; __kolo::multimem::load<__kolo::multimem::RELAXED, "
+     "__kolo_each[2]; __kolo::multimem::load<__kolo::ptx::relaxed, "
      "__kolo::multimem::add_f32<__kolo::multimem::bf16x2>>(__kolo_at, __kolo_each); ",
      "asm"},
+    {"__device__ void f() { asm(\"mov.u32 %0, 7;\" : \"=\" \"r\"(a)); }", "(a) = __kolo_v0; ", "asm"},
     {"__device__ void f() { asm volatile(\"multimem.red.release.gpu.add.u64 [%0], %1;\" :: \"l\"(p), \"l\"(a)); }",
-     "__kolo::multimem::reduce<__kolo::multimem::RELEASE, __kolo::multimem::add<__kolo::multimem::plain<uint64_t>>>(", "asm"},
+     "__kolo::multimem::reduce<__kolo::ptx::release, __kolo::multimem::add<__kolo::multimem::plain<uint64_t>>>(", "asm"},
     {"__device__ void f() { asm volatile(\"multimem.ld_reduce.add.v4.u32 {%0, %0, %0, %0}, [%1];\" : \"=r\"(a) : "
      "\"l\"(p)); }",
      "no translation to CPUs for the PTX instruction \\\"multimem.ld_reduce.add.v4.u32", NULL},

@@ -12,7 +12,7 @@
 
 static const size_t unit = 2 << 20;
 
-enum { FD = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR };
+#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 /* ---- pieces ---- */
 
@@ -268,7 +268,7 @@ static void access_has_to_be_given(void **state)
     assert_int_equal(same, object);
     CU(cuMemRelease(same));
     CU(cuMemRelease(object)); /* the mapping keeps it */
-    displace(p + unit, unit);
+    CU(cuMemUnmap(p + unit, unit));
     CU(cuMemAddressFree(p, 2 * unit));
     CU(cuMemRelease(memory));
 }

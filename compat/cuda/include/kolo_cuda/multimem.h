@@ -169,9 +169,6 @@ template <class T> using add_f16 = add_as<T, as_half>;
 
 /* ---- copies ---- */
 
-/* Translated code comes behind the preprocessor, so it cannot use the macros. */
-enum { RELAXED = __ATOMIC_RELAXED, ACQUIRE = __ATOMIC_ACQUIRE, RELEASE = __ATOMIC_RELEASE };
-
 struct copies {
     char *first;
     size_t stride;
@@ -218,9 +215,11 @@ inline void load(const copies &c, typename Operation::bits (&result)[N])
     typename Operation::bits each[N];
     decltype(Operation::first(each[0])) sum[N];
 
-    for (unsigned d = 0; d < c.count; d++) {
+    read<Order>(c.first, each);
+    for (unsigned n = 0; n < N; n++) sum[n] = Operation::first(each[n]);
+    for (unsigned d = 1; d < c.count; d++) {
         read<Order>(c.first + d * c.stride, each);
-        for (unsigned n = 0; n < N; n++) sum[n] = d ? Operation::next(sum[n], each[n]) : Operation::first(each[n]);
+        for (unsigned n = 0; n < N; n++) sum[n] = Operation::next(sum[n], each[n]);
     }
     for (unsigned n = 0; n < N; n++) result[n] = Operation::last(sum[n]);
     patience();

@@ -32,7 +32,7 @@ LOAD1(add_f32, ".relaxed.sys.global.add.f32", float, "f")
 LOAD2(add_f32_2, ".add.v2.f32", float, "f")
 LOAD4(add_f32_4, ".relaxed.sys.global.add.v4.f32", float, "f")
 LOAD1(add_f64, ".add.f64", double, "d")
-LOAD1(add_f16, ".add.f16", u16, "h")
+LOAD2(add_f16_2, ".add.v2.f16", u16, "h")
 LOAD8(add_f16_8, ".add.v8.f16", u16, "h")
 LOAD1(add_f16x2, ".add.f16x2", u32, "r")
 LOAD4(add_f16x2_4, ".relaxed.sys.global.add.v4.f16x2", u32, "r")
@@ -40,7 +40,7 @@ LOAD4(wide_f16x2_4, ".relaxed.sys.global.add.acc::f32.v4.f16x2", u32, "r")
 LOAD2(wide_f16_2, ".add.acc::f32.v2.f16", u16, "h")
 LOAD1(min_f16x2, ".min.f16x2", u32, "r")
 LOAD4(max_f16_4, ".max.v4.f16", u16, "h")
-LOAD1(add_bf16, ".add.bf16", u16, "h")
+LOAD2(add_bf16_2, ".add.v2.bf16", u16, "h")
 LOAD8(wide_bf16_8, ".add.acc::f32.v8.bf16", u16, "h")
 LOAD2(add_bf16x2_2, ".add.v2.bf16x2", u32, "r")
 LOAD4(wide_bf16x2_4, ".relaxed.sys.global.add.acc::f32.v4.bf16x2", u32, "r")
@@ -50,7 +50,7 @@ LOAD1(max_bf16x2, ".max.bf16x2", u32, "r")
 CHANGE1(st_u32, "st.relaxed.sys.global.u32", u32, "r")
 CHANGE1(st_b64, "st.b64", u64, "l")
 CHANGE1(st_f64, "st.weak.global.f64", double, "d")
-CHANGE1(st_f16, "st.f16", u16, "h")
+CHANGE2(st_f16_2, "st.v2.f16", u16, "h")
 CHANGE4(st_f32_4, "st.release.sys.global.v4.f32", float, "f")
 CHANGE2(st_f32_2, "st.v2.f32", float, "f")
 CHANGE8(st_bf16_8, "st.v8.bf16", u16, "h")
@@ -69,6 +69,7 @@ CHANGE1(red_add_f32, "red.add.f32", float, "f")
 CHANGE4(red_add_f32_4, "red.add.v4.f32", float, "f")
 CHANGE1(red_add_f64, "red.add.f64", double, "d")
 CHANGE4(red_add_f16x2_4, "red.add.v4.f16x2", u32, "r")
+CHANGE2(red_max_f16x2_2, "red.max.v2.f16x2", u32, "r")
 CHANGE8(red_add_bf16_8, "red.add.v8.bf16", u16, "h")
 
 /* An offset in the instruction, and all threads at the same place. */
@@ -179,9 +180,10 @@ static void numbers(team &t)
 
 static void small_numbers(team &t)
 {
-    const auto half_pair = lanes<u16, u32>(half_add), brain_pair = lanes<u16, u32>(brain_add);
+    const auto half_pair = lanes<u16, u32>(half_add);
+    const auto brain_pair = lanes<u16, u32>(brain_add);
 
-    LOADS(1, add_f16, fold<u16>(half_add));
+    LOADS(2, add_f16_2, fold<u16>(half_add));
     LOADS(8, add_f16_8, fold<u16>(half_add));
     LOADS(1, add_f16x2, fold<u32>(half_pair));
     LOADS(4, add_f16x2_4, fold<u32>(half_pair));
@@ -189,7 +191,7 @@ static void small_numbers(team &t)
     LOADS(2, wide_f16_2, wide_half);
     LOADS(1, min_f16x2, fold<u32>(lanes<u16, u32>(chosen(half_of, true))));
     LOADS(4, max_f16_4, fold<u16>(chosen(half_of, false)));
-    LOADS(1, add_bf16, fold<u16>(brain_add));
+    LOADS(2, add_bf16_2, fold<u16>(brain_add));
     LOADS(8, wide_bf16_8, wide_brain);
     LOADS(2, add_bf16x2_2, fold<u32>(brain_pair));
     LOADS(4, wide_bf16x2_4, lanes_of_all<u16, u32>(wide_brain));
@@ -202,7 +204,7 @@ static void stores(team &t)
     CHANGES(1, st_u32, second);
     CHANGES(1, st_b64, second);
     CHANGES(1, st_f64, second);
-    CHANGES(1, st_f16, second);
+    CHANGES(2, st_f16_2, second);
     CHANGES(4, st_f32_4, second);
     CHANGES(2, st_f32_2, second);
     CHANGES(8, st_bf16_8, second);
@@ -224,6 +226,7 @@ static void reductions(team &t)
     CHANGES(4, red_add_f32_4, add);
     CHANGES(1, red_add_f64, add);
     CHANGES(4, red_add_f16x2_4, (lanes<u16, u32>(half_add)));
+    CHANGES(2, red_max_f16x2_2, (lanes<u16, u32>(chosen(half_of, false))));
     CHANGES(8, red_add_bf16_8, brain_add);
     for (char *own : t.own) CUDA(cudaMemset(own, 0, 128));
     count<<<8, 128>>>(t.all);

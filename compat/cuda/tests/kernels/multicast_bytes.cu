@@ -11,13 +11,13 @@ typedef uint32_t u32;
 
 LOAD1(add_e4m3x4, ".add.e4m3x4", u32, "r")
 LOAD4(half_e4m3x4_4, ".relaxed.sys.global.add.acc::f16.v4.e4m3x4", u32, "r")
-LOAD1(add_e4m3x2, ".add.e4m3x2", u16, "h")
+LOAD2(add_e4m3x2_2, ".add.v2.e4m3x2", u16, "h")
 LOAD8(max_e4m3x2_8, ".max.v8.e4m3x2", u16, "h")
 LOAD4(add_e5m2x4_4, ".relaxed.sys.global.add.v4.e5m2x4", u32, "r")
 LOAD2(half_e5m2x4_2, ".add.acc::f16.v2.e5m2x4", u32, "r")
 LOAD1(min_e5m2x4, ".min.e5m2x4", u32, "r")
 CHANGE4(st_e4m3x4_4, "st.relaxed.sys.global.v4.e4m3x4", u32, "r")
-CHANGE1(st_e5m2x2, "st.e5m2x2", u16, "h")
+CHANGE2(st_e5m2x2_2, "st.v2.e5m2x2", u16, "h")
 
 template <__nv_fp8_interpretation_t Kind> struct number {
     static float of(u8 code)
@@ -70,13 +70,13 @@ int main()
 
         check_load<1>(t, "add_e4m3x4", add_e4m3x4, lanes_of_all<u8, u32>(sum<e4m3>(false)));
         check_load<4>(t, "half_e4m3x4_4", half_e4m3x4_4, lanes_of_all<u8, u32>(sum<e4m3>(true)));
-        check_load<1>(t, "add_e4m3x2", add_e4m3x2, lanes_of_all<u8, u16>(sum<e4m3>(false)));
+        check_load<2>(t, "add_e4m3x2_2", add_e4m3x2_2, lanes_of_all<u8, u16>(sum<e4m3>(false)));
         check_load<8>(t, "max_e4m3x2_8", max_e4m3x2_8, fold<u16>(lanes<u8, u16>(chosen<e4m3>(false))));
         check_load<4>(t, "add_e5m2x4_4", add_e5m2x4_4, lanes_of_all<u8, u32>(sum<e5m2>(false)));
         check_load<2>(t, "half_e5m2x4_2", half_e5m2x4_2, lanes_of_all<u8, u32>(sum<e5m2>(true)));
         check_load<1>(t, "min_e5m2x4", min_e5m2x4, fold<u32>(lanes<u8, u32>(chosen<e5m2>(true))));
         check_change<4>(t, "st_e4m3x4_4", st_e4m3x4_4, second);
-        check_change<1>(t, "st_e5m2x2", st_e5m2x2, second);
+        check_change<2>(t, "st_e5m2x2_2", st_e5m2x2_2, second);
     });
     std::printf("done\n");
     return 0;
