@@ -287,7 +287,8 @@ static bool is_sum(const struct tcase *c, int n, size_t from, const unsigned cha
 static bool is_right(const struct tcase *c, int n, int rank, const unsigned char *got)
 {
     static _Thread_local unsigned char want[ARENA];
-    const size_t bytes = c->count * kl_type_bytes(c->type), from = c->func == REDUCE_SCATTER ? c->count * (size_t)rank : 0;
+    const size_t bytes = c->count * kl_type_bytes(c->type),
+                 from = c->func == REDUCE_SCATTER ? c->count * (size_t)rank : 0;
 
     if (c->func == REDUCE && c->root != rank) return true;
     if (sums_floats(c) && has_nvls(c)) return is_sum(c, n, from, got);

@@ -72,9 +72,8 @@ extern "C" __global__ void __launch_bounds__(KL_NVLS_THREADS)
 #define LINES_ENTRY(format, operation)    ENTRY(lines_##format, operation)
 #define SCHEDULE_ENTRY(format, operation) ENTRY(schedule_##format, operation)
 #define NVLS_ENTRY(format, operation)     ENTRY(nvls_##format, operation)
-static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY)
-                                                    KL_FLAGS_KERNELS(ENTRY) KL_REDUCTION_KERNELS(SCHEDULE_ENTRY)
-                                                        KL_NVLS_KERNELS(NVLS_ENTRY) ENTRY(nvls, copy){0, 0}};
+static const struct kolo_cuda_kernel table[] = {KL_KERNELS(ENTRY) KL_REDUCTION_KERNELS(LINES_ENTRY) KL_FLAGS_KERNELS(
+    ENTRY) KL_REDUCTION_KERNELS(SCHEDULE_ENTRY) KL_NVLS_KERNELS(NVLS_ENTRY) ENTRY(nvls, copy){0, 0}};
 extern "C" __attribute__((visibility("default")))
 const struct kolo_cuda_image kolo_cuda_image = {KOLO_CUDA_IMAGE, table};
 #endif

@@ -104,8 +104,7 @@
 #define KL_NVLS_NUMBER(format, operation)     KL_KERNEL_nvls_##format##_##operation,
 enum kl_kernel {
     KL_KERNELS(KL_KERNEL_NUMBER) KL_REDUCTION_KERNELS(KL_LINES_NUMBER) KL_FLAGS_KERNELS(KL_KERNEL_NUMBER)
-        KL_REDUCTION_KERNELS(KL_SCHEDULE_NUMBER) KL_NVLS_KERNELS(KL_NVLS_NUMBER)
-            KL_KERNEL_nvls_copy,
+        KL_REDUCTION_KERNELS(KL_SCHEDULE_NUMBER) KL_NVLS_KERNELS(KL_NVLS_NUMBER) KL_KERNEL_nvls_copy,
     KL_KERNEL_COUNT,
     /* from a reduction to the one in lines, and to the one of a schedule */
     KL_KERNEL_LINES = KL_KERNEL_lines_u8_sum - KL_KERNEL_u8_sum,

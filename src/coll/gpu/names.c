@@ -7,9 +7,8 @@
 #define LINES_NAME(format, operation)    NAME(lines_##format, operation)
 #define SCHEDULE_NAME(format, operation) NAME(schedule_##format, operation)
 #define NVLS_NAME(format, operation)     NAME(nvls_##format, operation)
-const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME)
-                                                          KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)
-                                                              KL_NVLS_KERNELS(NVLS_NAME) NAME(nvls, copy)};
+const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(
+    LINES_NAME) KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME) KL_NVLS_KERNELS(NVLS_NAME) NAME(nvls, copy)};
 #undef LINES_NAME
 #undef NAME
 #undef SCHEDULE_NAME

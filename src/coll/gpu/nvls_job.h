@@ -31,22 +31,22 @@ enum {
 };
 
 struct kl_nvls_job {
-    uint64_t own, all;    /* the set: the GPU's own copy, and all copies */
-    uint64_t stop;        /* a word of the host; not 0: wait no longer */
-    uint64_t send, recv;  /* buffers, at any address; 0: the rank contributes nothing, or gets nothing */
-    uint64_t bytes;       /* of a part */
-    uint64_t piece;       /* of a chunk, in whole units */
-    uint64_t factor;      /* of this rank's contribution: as in kl_gpu_job */
+    uint64_t own, all;   /* the set: the GPU's own copy, and all copies */
+    uint64_t stop;       /* a word of the host; not 0: wait no longer */
+    uint64_t send, recv; /* buffers, at any address; 0: the rank contributes nothing, or gets nothing */
+    uint64_t bytes;      /* of a part */
+    uint64_t piece;      /* of a chunk, in whole units */
+    uint64_t factor;     /* of this rank's contribution: as in kl_gpu_job */
     uint32_t factor_there;
     uint32_t ranks, rank;
-    uint32_t parts;       /* of the larger buffer: one for each rank, or 1 */
-    uint32_t part;        /* that this rank reduces, or sends */
-    uint32_t spread;      /* an all-reduce: each rank reduces a slice, for all */
-    uint32_t divisor;     /* of a mean of integers */
+    uint32_t parts;   /* of the larger buffer: one for each rank, or 1 */
+    uint32_t part;    /* that this rank reduces, or sends */
+    uint32_t spread;  /* an all-reduce: each rank reduces a slice, for all */
+    uint32_t divisor; /* of a mean of integers */
 };
 
 #ifndef __cplusplus
-_Static_assert(KL_NVLS_BLOCKS * KL_NVLS_COUNTER <= KL_NVLS_EPOCHS, "counters end before the epochs");
+_Static_assert(KL_NVLS_BLOCKS *KL_NVLS_COUNTER <= KL_NVLS_EPOCHS, "counters end before the epochs");
 _Static_assert(KL_NVLS_EPOCHS + 4 * KL_NVLS_BLOCKS <= KL_NVLS_HEAD, "epochs end before the rooms");
 _Static_assert(KL_NVLS_ROOM % (2 * KL_NVLS_UNIT) == 0 && KL_NVLS_SET == 8 << 20, "halves of rooms have whole units");
 #endif

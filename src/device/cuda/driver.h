@@ -177,11 +177,9 @@ enum {
     X(cuMemSetAccess, 10020, (uint64_t ptr, size_t bytes, const struct kl_cu_access *access, size_t n))                \
     X(cuMemGetAllocationGranularity, 10020,                                                                            \
       (size_t * bytes, const struct kl_cu_memory_properties *properties, int option))                                  \
-    X(cuMemExportToShareableHandle, 10020,                                                                             \
-      (void *to, unsigned long long handle, int type, unsigned long long flags))                                       \
+    X(cuMemExportToShareableHandle, 10020, (void *to, unsigned long long handle, int type, unsigned long long flags))  \
     X(cuMemImportFromShareableHandle, 10020, (unsigned long long *handle, void *from, int type))                       \
-    X(cuMulticastCreate, 12010,                                                                                        \
-      (unsigned long long *object, const struct kl_cu_multicast_properties *properties))                               \
+    X(cuMulticastCreate, 12010, (unsigned long long *object, const struct kl_cu_multicast_properties *properties))     \
     X(cuMulticastAddDevice, 12010, (unsigned long long object, int device))                                            \
     X(cuMulticastBindMem, 12010,                                                                                       \
       (unsigned long long object, size_t at, unsigned long long memory, size_t memory_at, size_t bytes,                \
