@@ -57,11 +57,6 @@ static bool reduces(const struct tcase *c)
     return c->func <= REDUCE_SCATTER;
 }
 
-static bool is_float(const struct tcase *c)
-{
-    return c->type >= ncclFloat16;
-}
-
 static bool scales(const struct tcase *c)
 {
     return c->op == ncclAvg || c->op == PREMUL_HOST || c->op == PREMUL_DEVICE;
@@ -70,13 +65,13 @@ static bool scales(const struct tcase *c)
 /* In an order of the switch's. */
 static bool sums_floats(const struct tcase *c)
 {
-    return reduces(c) && is_float(c) && (c->op == ncclSum || scales(c));
+    return reduces(c) && c->type >= ncclFloat16 && (c->op == ncclSum || scales(c));
 }
 
 static bool exists(const struct tcase *c)
 {
     if (!reduces(c)) return c->op == 0 && c->type % 3 == 0;
-    return c->op < BITS || !is_float(c);
+    return c->op < BITS || c->type < ncclFloat16;
 }
 
 /* The kernels of kernels.h:KL_NVLS_KERNELS. */
@@ -84,10 +79,9 @@ static bool has_nvls(const struct tcase *c)
 {
     const bool wide = c->type == ncclFloat32 || c->type == ncclFloat64;
 
-    if (!reduces(c)) return true;
-    if (c->op >= BITS) return true;
+    if (!reduces(c) || c->op >= BITS) return true;
     if (c->op == ncclProd || c->type == ncclFloat8e4m3 || c->type == ncclFloat8e5m2) return false;
-    if (is_float(c)) return sums_floats(c) || wide;
+    if (c->type >= ncclFloat16) return sums_floats(c) || wide;
     return c->type != ncclInt8 && c->type != ncclUint8;
 }
 
@@ -195,21 +189,13 @@ static void put_number(const struct tcase *c, unsigned char *to, uint64_t random
     if (c->type == ncclBfloat16) memcpy(to, &upper, sizeof upper);
 }
 
-static void fill_floats(const struct tcase *c, unsigned char *to, size_t count, int rank)
-{
-    for (size_t i = 0; i < count; i++)
-        put_number(c, to + i * kl_type_bytes(c->type),
-                   gpu_mix(c->seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 8);
-}
-
 static void fill(const struct tcase *c, unsigned char *to, int n, int rank)
 {
-    const size_t count = send_elements(c, n);
+    const size_t count = send_elements(c, n), size = kl_type_bytes(c->type);
 
-    if (sums_floats(c) && c->type <= ncclBfloat16)
-        fill_floats(c, to, count, rank);
-    else
-        gpu_fill(to, count * kl_type_bytes(c->type), c->seed, rank);
+    if (!sums_floats(c) || c->type > ncclBfloat16) gpu_fill(to, count * size, c->seed, rank);
+    for (size_t i = 0; i < count && sums_floats(c) && c->type <= ncclBfloat16; i++)
+        put_number(c, to + i * size, gpu_mix(c->seed * 977u + (unsigned)rank * 131u + i * 7919u + 1) >> 8);
 }
 
 /* ---- results ---- */
@@ -716,10 +702,7 @@ static uint64_t hold(const struct rank *r, _Atomic uint32_t *word)
 
 static bool is_idle(const struct rank *r)
 {
-    enter(r);
-    const int rc = cu->cuStreamQuery(r->stream);
-    leave(r);
-    return !rc;
+    return kl_cuda_stream_is_idle(r->context, r->stream);
 }
 
 static void wait_for(const struct rank *r)
@@ -783,11 +766,6 @@ static int setup(void)
     return 77;
 }
 
-static int number(const char *text)
-{
-    return (int)strtol(text, NULL, 10);
-}
-
 static int be_ranks(char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_of_a_process)};
@@ -797,11 +775,8 @@ static int be_ranks(char **argv)
     setenv("NCCL_DEBUG_SUBSYS", "TUNING", 1);
     setenv("NCCL_DEBUG_FILE", argv[6], 1);
     if (!j || setup()) return 1;
-    j->n = number(argv[1]);
-    j->from = number(argv[2]);
-    j->to = number(argv[3]);
-    j->turn = number(argv[4]);
-    j->shares = number(argv[5]);
+    int *const numbers[] = {&j->n, &j->from, &j->to, &j->turn, &j->shares};
+    for (int i = 0; i < 5; i++) *numbers[i] = (int)strtol(argv[i + 1], NULL, 10);
     if (kl_bootstrap_id_parse(argv[7], &j->id)) return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -441,12 +441,20 @@ static bool await_others(const struct kl_gpu_team *team)
     return true;
 }
 
+/* After a failure kernels may still run; those of other processes cannot be seen. */
+static bool has_ended(const struct kl_gpu_team *team)
+{
+    for (int w = 0; w < team->nworkers; w++)
+        if (!kl_cuda_stream_is_idle(team->worker[w].context, team->worker[w].stream)) return false;
+    return !team->far;
+}
+
 void kl_gpu_nvls_free(struct kl_gpu_team *team, bool failed)
 {
     struct kl_gpu_nvls *n = team->nvls;
 
     if (!n) return;
-    if (n->works && !failed && await_others(team)) unmake(team, n);
+    if (n->works && (failed ? has_ended(team) : await_others(team))) unmake(team, n);
     free(n);
     team->nvls = NULL;
 }

@@ -57,7 +57,8 @@ bool kl_gpu_nvls_is_wanted(const struct kl_gpu_team *team);
 ncclResult_t kl_gpu_nvls_create(struct kl_gpu_team *team, struct kl_gpu_nvls_board *board,
                                 const struct kl_device_config *config);
 
-/** Unless the team has `failed`, this process's kernels have ended. It waits, with a limit, for those of others. */
+/** Unless the team has `failed`, this process's kernels have ended, and it waits, with a limit, for those of others. Memory that
+ * kernels may still use stays until the process ends. */
 void kl_gpu_nvls_free(struct kl_gpu_team *team, bool failed);
 
 /** Why a collective cannot use it; NULL: it can. The same answer in all processes. */
