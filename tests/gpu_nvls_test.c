@@ -94,13 +94,12 @@ static size_t chunk_of(enum func func, int nranks)
     return room / parts / KL_NVLS_UNIT * KL_NVLS_UNIT;
 }
 
-/* Around whole chunks, of which two blocks have up to three each. */
 static struct tcase size_case(unsigned i, int nranks)
 {
     static const struct {
         size_t chunks;
         int more;
-    } sizes[SIZES] = {{1, -1}, {1, 0}, {2, 1}, {4, 0}, {5, 3}};
+    } sizes[SIZES] = {{1, -1}, {1, 0}, {2, 1}, {4, 0}, {5, 3}}; /* of two blocks: up to three chunks each */
     struct tcase c = {.func = (enum func)(i % FUNCS), .type = ncclUint8, .seed = i, .root = (int)i % nranks};
 
     c.op = reduces(&c) ? BITS + KL_BITS_XOR : 0;
@@ -164,7 +163,6 @@ static double number_of(ncclDataType_t type, const unsigned char *at)
     }
 }
 
-/* Half of the distance from 1 to the next number. */
 static double rounding_of(ncclDataType_t type)
 {
     return type == ncclFloat64 ? 0x1p-53 : type == ncclFloat32 ? 0x1p-24 : type == ncclFloat16 ? 0x1p-11 : 0x1p-8;
