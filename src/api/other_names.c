@@ -4,7 +4,8 @@
 const struct kl_param_name kl_other_names[] = {
     {"CUDA_VISIBLE_DEVICES", "which devices of the host this process sees, and in which order"},
     {"KOLO_AS_NCCL", "kolocc.torch answers PyTorch's backend nccl, on CPU tensors"},
-    {"KOLO_CUDA_MULTICAST", "GPUs of the CUDA stand-in have multicast: 0, none; 1, all; unready, without a fabric manager"},
+    {"KOLO_CUDA_MULTICAST",
+     "GPUs of the CUDA stand-in have multicast: 0, none; 1, all; unready, without a fabric manager"},
     {"KOLO_CUDA_P2P", "GPUs of the CUDA stand-in reach each other's memory: 0, not; lost, but lose writes"},
     {"KOLO_CUDA_STRICT", "limits of GPUs in the CUDA stand-in: 1, mps"},
     {"KOLO_LOCAL_RANK", "rank of this process on its host"},

@@ -62,9 +62,9 @@ static struct kl_cuda_multicast *with(struct kl_cuda_table *table)
     return m;
 }
 
-struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes, uint64_t handle_types)
+struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes)
 {
-    return with(kl_cuda_table_create(devices, bytes, handle_types));
+    return with(kl_cuda_table_create(devices, bytes));
 }
 
 struct kl_cuda_multicast *kl_cuda_multicast_open(int fd)
@@ -207,8 +207,8 @@ static bool show(struct kl_cuda_multicast *m, const struct kl_cuda_binding *b)
     int fd = kl_cuda_binding_open(b);
 
     if (fd < 0) return false;
-    void *p = mmap(place_of(m, b), b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-                   (off_t)b->segment_offset);
+    void *p =
+        mmap(place_of(m, b), b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)b->segment_offset);
     close(fd);
     return p != MAP_FAILED;
 }
@@ -331,9 +331,10 @@ const char *kl_cuda_multicast_copies(const void *address, size_t bytes, struct k
         pthread_mutex_unlock(&lock);
     }
     if (why) return why;
-    if (bytes > last.bytes - (size_t)(p - last.base)) return "a multimem instruction beyond the end of a multicast object";
-    *copies = (struct kl_cuda_copies){
-        .first = last.window + (p - last.base), .stride = last.stride, .count = last.count};
+    if (bytes > last.bytes - (size_t)(p - last.base))
+        return "a multimem instruction beyond the end of a multicast object";
+    *copies =
+        (struct kl_cuda_copies){.first = last.window + (p - last.base), .stride = last.stride, .count = last.count};
     return NULL;
 }
 
@@ -364,8 +365,7 @@ const char *kl_cuda_multicast_explain(const void *address)
     const char *p = address, *why = NULL;
 
     pthread_mutex_lock(&lock);
-    if (view_at(p))
-        why = "an access to a multicast object, which only multimem instructions may access";
+    if (view_at(p)) why = "an access to a multicast object, which only multimem instructions may access";
     for (const struct kl_cuda_multicast *m = objects; m && !why; m = m->next)
         if (m->window && p >= m->window && (size_t)(p - m->window) < window_bytes(m)) why = explain_window(m, p);
     pthread_mutex_unlock(&lock);

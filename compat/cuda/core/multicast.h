@@ -20,7 +20,7 @@
 struct kl_cuda_multicast;
 
 /** The largest team is all devices of the host. NULL: no memory; of open: the descriptor is no object's. */
-struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes, uint64_t handle_types);
+struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes);
 struct kl_cuda_multicast *kl_cuda_multicast_open(int fd);
 
 /** Unbinds what this process bound. Nothing of it may be mapped. */

@@ -16,10 +16,7 @@ static enum setting setting(void)
 
     if (value >= 0) return (enum setting)value;
     const char *text = getenv("KOLO_CUDA_MULTICAST");
-    value = !text || !*text              ? BY_MACHINE
-            : !strcmp(text, "0")         ? OFF
-            : !strcmp(text, "unready")   ? UNREADY
-                                         : ON;
+    value = !text || !*text ? BY_MACHINE : !strcmp(text, "0") ? OFF : !strcmp(text, "unready") ? UNREADY : ON;
     kl_store_relaxed(&known, value);
     return (enum setting)value;
 }

@@ -27,9 +27,9 @@ struct holder {
 
 /* The file. What changes is protected by the lock of its first byte; atomics are also read without it. */
 struct file {
-    uint64_t magic, bytes, handle_types, inode;
-    uint32_t wanted;         /* devices of a complete team */
-    _Atomic uint32_t added;  /* devices; processes sleep on it */
+    uint64_t magic, bytes, inode;
+    uint32_t wanted;        /* devices of a complete team */
+    _Atomic uint32_t added; /* devices; processes sleep on it */
     _Atomic uint64_t version;
     uint64_t last_id;
     int32_t ordinal[KL_CUDA_DEVICES]; /* ascending */
@@ -138,7 +138,7 @@ static struct kl_cuda_table *map(int fd)
     return t;
 }
 
-struct kl_cuda_table *kl_cuda_table_create(unsigned devices, size_t bytes, uint64_t handle_types)
+struct kl_cuda_table *kl_cuda_table_create(unsigned devices, size_t bytes)
 {
     int fd = memfd_create("kolo-cuda-multicast", MFD_CLOEXEC);
 
@@ -149,7 +149,6 @@ struct kl_cuda_table *kl_cuda_table_create(unsigned devices, size_t bytes, uint6
     struct kl_cuda_table *t = map(fd);
     if (!t) return NULL;
     t->file->bytes = bytes;
-    t->file->handle_types = handle_types;
     t->file->inode = kl_cuda_segment_number(fd);
     t->file->wanted = devices;
     t->file->magic = magic;
@@ -197,11 +196,6 @@ unsigned kl_cuda_table_devices(const struct kl_cuda_table *t)
 size_t kl_cuda_table_bytes(const struct kl_cuda_table *t)
 {
     return t->file->bytes;
-}
-
-uint64_t kl_cuda_table_handle_types(const struct kl_cuda_table *t)
-{
-    return t->file->handle_types;
 }
 
 /* ---- the team ---- */

@@ -34,14 +34,13 @@ struct kl_cuda_binding {
 struct kl_cuda_table;
 
 /** A new one, for `devices` devices and `bytes` of each; or the one behind a descriptor. NULL: no memory, or none is there. */
-struct kl_cuda_table *kl_cuda_table_create(unsigned devices, size_t bytes, uint64_t handle_types);
+struct kl_cuda_table *kl_cuda_table_create(unsigned devices, size_t bytes);
 struct kl_cuda_table *kl_cuda_table_open(int fd);
 void kl_cuda_table_close(struct kl_cuda_table *table);
 
 int kl_cuda_table_fd(const struct kl_cuda_table *table);
 unsigned kl_cuda_table_devices(const struct kl_cuda_table *table);
 size_t kl_cuda_table_bytes(const struct kl_cuda_table *table);
-uint64_t kl_cuda_table_handle_types(const struct kl_cuda_table *table);
 
 cudaError_t kl_cuda_table_add(struct kl_cuda_table *table, int ordinal);
 

@@ -42,7 +42,7 @@ static CUresult check(const CUmulticastObjectProp *p)
     if (!p || !p->numDevices || p->numDevices > (unsigned)count || p->numDevices > KL_CUDA_DEVICES || p->flags)
         return CUDA_ERROR_INVALID_VALUE;
     return p->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_ERROR_NOT_SUPPORTED
-                                                                               : CUDA_SUCCESS;
+                                                                                : CUDA_SUCCESS;
 }
 
 CUresult cuMulticastGetGranularity(size_t *bytes, const CUmulticastObjectProp *properties,
@@ -57,7 +57,7 @@ CUresult cuMulticastGetGranularity(size_t *bytes, const CUmulticastObjectProp *p
 static struct kl_cu_allocation *make(const CUmulticastObjectProp *p)
 {
     struct kl_cu_allocation *a = calloc(1, sizeof *a);
-    struct kl_cuda_multicast *m = a ? kl_cuda_multicast_create(p->numDevices, p->size, p->handleTypes) : NULL;
+    struct kl_cuda_multicast *m = a ? kl_cuda_multicast_create(p->numDevices, p->size) : NULL;
     int fd = m ? fcntl(kl_cuda_table_fd(kl_cuda_multicast_table(m)), F_DUPFD_CLOEXEC, 0) : -1;
 
     if (fd < 0) {
@@ -65,15 +65,14 @@ static struct kl_cu_allocation *make(const CUmulticastObjectProp *p)
         free(a);
         return NULL;
     }
-    *a = (struct kl_cu_allocation){
-        .fd = fd,
-        .device = kl_cuda_current(),
-        .bytes = p->size,
-        .count = 1,
-        .handles = 1,
-        .imported = true, /* it has no memory that counts */
-        .multicast = m,
-        .properties = {.requestedHandleTypes = (CUmemAllocationHandleType)p->handleTypes}};
+    *a = (struct kl_cu_allocation){.fd = fd,
+                                   .device = kl_cuda_current(),
+                                   .bytes = p->size,
+                                   .count = 1,
+                                   .handles = 1,
+                                   .imported = true, /* it has no memory that counts */
+                                   .multicast = m,
+                                   .properties = {.requestedHandleTypes = (CUmemAllocationHandleType)p->handleTypes}};
     return a;
 }
 
@@ -187,7 +186,7 @@ static CUresult refusal(const void *address)
     struct kl_cuda_range range;
 
     return kl_cuda_ranges_find(address, &range) && range.kind == KL_CUDA_MEMORY_POOL ? CUDA_ERROR_NOT_SUPPORTED
-                                                                                    : CUDA_ERROR_INVALID_VALUE;
+                                                                                     : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr ptr, size_t bytes,

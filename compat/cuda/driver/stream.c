@@ -3,6 +3,7 @@
 #include "compat/cuda/core/stream.h"
 
 #include "compat/cuda/core/event.h"
+#include "compat/cuda/core/ranges.h"
 #include "compat/cuda/driver/driver.h"
 
 #include <stdlib.h>
@@ -163,11 +164,19 @@ static void wait_value(void *data)
     while (!is_met(o) && !kl_cuda_failure(o->device)) nanosleep(&pause, NULL);
 }
 
+/* A multicast object is for kernels alone. */
+static bool is_multicast(const void *address)
+{
+    struct kl_cuda_range range;
+
+    return kl_cuda_ranges_find(address, &range) && range.kind == KL_CUDA_MEMORY_MULTICAST;
+}
+
 static CUresult queue(CUstream stream, struct operation operation, void (*run)(void *))
 {
     KL_CU_TRY(kl_cu_enter());
     if (!operation.address || (uintptr_t)operation.address % (operation.wide ? 8 : 4) ||
-        operation.condition > CU_STREAM_WAIT_VALUE_NOR)
+        operation.condition > CU_STREAM_WAIT_VALUE_NOR || is_multicast(operation.address))
         return CUDA_ERROR_INVALID_VALUE;
     struct operation *o = malloc(sizeof *o);
     if (!o) return CUDA_ERROR_OUT_OF_MEMORY;

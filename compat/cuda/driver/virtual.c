@@ -24,7 +24,7 @@
 /* Of an allocation, at an address: the owner of a range in the book. */
 struct mapping {
     struct kl_cu_allocation *of;
-    size_t offset; /* in it */
+    size_t offset;                             /* in it */
     unsigned char access[KL_CUDA_DEVICES + 1]; /* CU_MEM_ACCESS_FLAGS_* of each device, and of the host */
 };
 
@@ -126,12 +126,12 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *a = (struct kl_cu_allocation){.fd = fd,
-                             .device = device,
-                             .bytes = bytes,
-                             .count = 1,
-                             .handles = 1,
-                             .imported = !of_device,
-                             .properties = *properties};
+                                   .device = device,
+                                   .bytes = bytes,
+                                   .count = 1,
+                                   .handles = 1,
+                                   .imported = !of_device,
+                                   .properties = *properties};
     return kl_cu_allocation_publish(a, handle);
 }
 
@@ -279,8 +279,8 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment, C
     size_t align = alignment > KL_CU_GRANULARITY ? alignment : KL_CU_GRANULARITY;
 
     KL_CU_TRY(kl_cu_ready());
-    if (!ptr || !bytes || bytes % KL_CU_GRANULARITY || bytes > SIZE_MAX / 4 || align & (align - 1) || align > SIZE_MAX / 4 ||
-        flags)
+    if (!ptr || !bytes || bytes % KL_CU_GRANULARITY || bytes > SIZE_MAX / 4 || align & (align - 1) ||
+        align > SIZE_MAX / 4 || flags)
         return CUDA_ERROR_INVALID_VALUE;
     struct reservation *r = calloc(1, sizeof *r);
     char *p =

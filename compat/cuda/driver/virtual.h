@@ -21,9 +21,9 @@ struct kl_cuda_multicast;
 struct kl_cu_allocation {
     int fd, device;
     size_t bytes;
-    unsigned count;   /* handles, mappings, and where it is bound */
-    unsigned handles; /* number of references */
-    bool imported;    /* the creating process counts it */
+    unsigned count;                      /* handles, mappings, and where it is bound */
+    unsigned handles;                    /* number of references */
+    bool imported;                       /* the creating process counts it */
     struct kl_cuda_multicast *multicast; /* NULL: memory */
     CUmemAllocationProp properties;
     void *handle;

@@ -257,9 +257,10 @@ static void collect_stacks(struct kl_worker *w)
     }
 }
 
-static const char *reason_of(const void *address)
+static const char *reason_of(const struct kl_worker *w)
 {
-    const char *known = kl_engine_explain(address);
+    const struct kl_engine_launch *launch = kl_grid_launch(w->grid);
+    const char *known = launch->explain ? launch->explain(w->fault_address) : NULL;
 
     return known ? known : "an access to memory that is not there";
 }
@@ -274,7 +275,7 @@ static void tell_fault(struct kl_worker *w)
         kl_report(w, "its stack of %zu bytes is full; cudaDeviceSetLimit(cudaLimitStackSize, ...) makes it larger",
                   kl_engine_stack_bytes());
     else
-        kl_report(w, "%s, at %p", reason_of(w->fault_address), w->fault_address);
+        kl_report(w, "%s, at %p", reason_of(w), w->fault_address);
     w->fault_signal = 0;
 }
 

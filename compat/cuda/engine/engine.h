@@ -58,6 +58,9 @@ struct kl_engine_launch {
 
     /** Called before and after each block, by the thread that runs it; NULL: nothing is. */
     void (*enter)(const struct kl_engine_launch *launch), (*leave)(const struct kl_engine_launch *launch);
+
+    /** Why an access to an address was a fault, until the thread's next call; NULL: no memory is there. NULL: nothing knows. */
+    const char *(*explain)(const void *address);
 };
 
 /**
@@ -109,9 +112,6 @@ void kl_engine_reset_variables(int device);
  * it ends the process.
  */
 void kl_engine_refuse_access(const void *address, int error, const char *why) __attribute__((noreturn));
-
-/** The runtime's: why an access to an address was a fault, until the thread's next call; NULL: no memory is there. */
-const char *kl_engine_explain(const void *address);
 
 /** Is the calling thread running a kernel? Functions of the runtime that are for the host only refuse then. */
 bool kl_engine_inside(void);

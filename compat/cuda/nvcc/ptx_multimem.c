@@ -9,24 +9,15 @@
 static const struct type {
     const char *word, *element, *name, *vectors;
 } types[] = {
-    {"u32", "uint32_t", "plain<uint32_t>", " v1 "},
-    {"s32", "int32_t", "plain<int32_t>", " v1 "},
-    {"u64", "uint64_t", "plain<uint64_t>", " v1 "},
-    {"s64", "int64_t", "plain<int64_t>", " v1 "},
-    {"b32", "uint32_t", "plain<uint32_t>", " v1 "},
-    {"b64", "uint64_t", "plain<uint64_t>", " v1 "},
-    {"f32", "float", "plain<float>", " v1 v2 v4 "},
-    {"f64", "double", "plain<double>", " v1 "},
-    {"f16", "uint16_t", "f16", " v2 v4 v8 "},
-    {"f16x2", "uint32_t", "f16x2", " v1 v2 v4 "},
-    {"bf16", "uint16_t", "bf16", " v2 v4 v8 "},
-    {"bf16x2", "uint32_t", "bf16x2", " v1 v2 v4 "},
-    {"e4m3", "uint8_t", "e4m3", " v4 v8 "},
-    {"e4m3x2", "uint16_t", "e4m3x2", " v2 v4 v8 "},
-    {"e4m3x4", "uint32_t", "e4m3x4", " v1 v2 v4 "},
-    {"e5m2", "uint8_t", "e5m2", " v4 v8 "},
-    {"e5m2x2", "uint16_t", "e5m2x2", " v2 v4 v8 "},
-    {"e5m2x4", "uint32_t", "e5m2x4", " v1 v2 v4 "},
+    {"u32", "uint32_t", "plain<uint32_t>", " v1 "}, {"s32", "int32_t", "plain<int32_t>", " v1 "},
+    {"u64", "uint64_t", "plain<uint64_t>", " v1 "}, {"s64", "int64_t", "plain<int64_t>", " v1 "},
+    {"b32", "uint32_t", "plain<uint32_t>", " v1 "}, {"b64", "uint64_t", "plain<uint64_t>", " v1 "},
+    {"f32", "float", "plain<float>", " v1 v2 v4 "}, {"f64", "double", "plain<double>", " v1 "},
+    {"f16", "uint16_t", "f16", " v2 v4 v8 "},       {"f16x2", "uint32_t", "f16x2", " v1 v2 v4 "},
+    {"bf16", "uint16_t", "bf16", " v2 v4 v8 "},     {"bf16x2", "uint32_t", "bf16x2", " v1 v2 v4 "},
+    {"e4m3", "uint8_t", "e4m3", " v4 v8 "},         {"e4m3x2", "uint16_t", "e4m3x2", " v2 v4 v8 "},
+    {"e4m3x4", "uint32_t", "e4m3x4", " v1 v2 v4 "}, {"e5m2", "uint8_t", "e5m2", " v4 v8 "},
+    {"e5m2x2", "uint16_t", "e5m2x2", " v2 v4 v8 "}, {"e5m2x4", "uint32_t", "e5m2x4", " v1 v2 v4 "},
 };
 
 #define HALVES " f16 f16x2 bf16 bf16x2 "
@@ -171,10 +162,11 @@ static bool do_load(struct ptx_block *b, const struct ptx_instruction *i, const 
     if (!p->operation || !among(p->operation->loads, p->type->word) || !precision_fits(p) || !is_value(p, to) ||
         (p->order && !strcmp(p->order, "release")) || !put_copies(b, p, &i->operand[1]))
         return false;
-    text_print(&b->out,
-               "%s __kolo_each[%u]; __kolo::multimem::load<%s, __kolo::multimem::%s%s<__kolo::multimem::%s>>(__kolo_at, "
-               "__kolo_each); ",
-               p->type->element, p->elements, order_of(p), p->operation->name, precision_of(p), p->type->name);
+    text_print(
+        &b->out,
+        "%s __kolo_each[%u]; __kolo::multimem::load<%s, __kolo::multimem::%s%s<__kolo::multimem::%s>>(__kolo_at, "
+        "__kolo_each); ",
+        p->type->element, p->elements, order_of(p), p->operation->name, precision_of(p), p->type->name);
     for (unsigned n = 0; n < to->count; n++)
         if (!ptx_put(b, ptx_target(b, to->element[n]), must_print("__kolo_each[%u]", n))) return false;
     return true;
@@ -198,10 +190,12 @@ static bool reduces(const struct parts *p)
 
 static bool do_reduce(struct ptx_block *b, const struct ptx_instruction *i, const struct parts *p)
 {
-    if (!reduces(p) || p->precision || !is_value(p, &i->operand[1]) || (p->order && among(" weak acquire ", p->order)) ||
-        !put_copies(b, p, &i->operand[0]) || !put_values(b, p, &i->operand[1]))
+    if (!reduces(p) || p->precision || !is_value(p, &i->operand[1]) ||
+        (p->order && among(" weak acquire ", p->order)) || !put_copies(b, p, &i->operand[0]) ||
+        !put_values(b, p, &i->operand[1]))
         return false;
-    text_print(&b->out, "__kolo::multimem::reduce<%s, __kolo::multimem::%s<__kolo::multimem::%s>>(__kolo_at, __kolo_each); ",
+    text_print(&b->out,
+               "__kolo::multimem::reduce<%s, __kolo::multimem::%s<__kolo::multimem::%s>>(__kolo_at, __kolo_each); ",
                order_of(p), p->operation->name, p->type->name);
     return true;
 }

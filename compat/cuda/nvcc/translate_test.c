@@ -86,7 +86,8 @@ static const struct {
      "asm"},
     {"__device__ void f() { asm(\"mov.u32 %0, 7;\" : \"=\" \"r\"(a)); }", "(a) = __kolo_v0; ", "asm"},
     {"__device__ void f() { asm volatile(\"multimem.red.release.gpu.add.u64 [%0], %1;\" :: \"l\"(p), \"l\"(a)); }",
-     "__kolo::multimem::reduce<__kolo::ptx::release, __kolo::multimem::add<__kolo::multimem::plain<uint64_t>>>(", "asm"},
+     "__kolo::multimem::reduce<__kolo::ptx::release, __kolo::multimem::add<__kolo::multimem::plain<uint64_t>>>(",
+     "asm"},
     {"__device__ void f() { asm volatile(\"multimem.ld_reduce.add.v4.u32 {%0, %0, %0, %0}, [%1];\" : \"=r\"(a) : "
      "\"l\"(p)); }",
      "no translation to CPUs for the PTX instruction \\\"multimem.ld_reduce.add.v4.u32", NULL},

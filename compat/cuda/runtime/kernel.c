@@ -2,6 +2,7 @@
 #include "compat/cuda/runtime/kernel.h"
 
 #include "compat/cuda/core/device.h"
+#include "compat/cuda/core/multicast.h"
 #include "compat/cuda/core/peer.h"
 #include "compat/cuda/core/stream.h"
 #include "compat/cuda/core/strict.h"
@@ -219,7 +220,8 @@ static cudaError_t queue(const struct kl_cudart_launch *l, const struct kl_engin
                                           .shared_bytes = l->shared_bytes,
                                           .arguments = g->arguments,
                                           .device = kl_cuda_current(),
-                                          .cooperative = l->cooperative};
+                                          .cooperative = l->cooperative,
+                                          .explain = kl_cuda_multicast_explain};
     if (kl_cuda_strict()) limit(g);
     if (kernel->parameter_count) kl_engine_pack(kernel, l->arguments, g->arguments);
     const enum kl_cuda_reach reach = reach_of(g, kernel);
@@ -237,7 +239,8 @@ static cudaError_t launch_child(const struct kl_cudart_launch *l, cudaStream_t s
                                       .grid = dim(l->grid),
                                       .block = dim(l->block),
                                       .shared_bytes = l->shared_bytes,
-                                      .cooperative = l->cooperative};
+                                      .cooperative = l->cooperative,
+                                      .explain = kl_cuda_multicast_explain};
 
     if (!launch.kernel) return cudaErrorInvalidDeviceFunction;
     KL_CUDA_TRY(check_cluster(l, launch.kernel));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** multicast.c - multicast objects in kernels: the copies that instructions access, and words about faults. */
+/** multicast.c - multicast objects in kernels: the copies that instructions access. */
 #include "compat/cuda/core/multicast.h"
 
 #include "compat/cuda/engine/engine.h"
@@ -17,9 +17,4 @@ char *__koloMulticast(const void *address, size_t bytes, unsigned *count, size_t
     *count = copies.count;
     *stride = copies.stride;
     return copies.first;
-}
-
-const char *kl_engine_explain(const void *address)
-{
-    return kl_cuda_multicast_explain(address);
 }

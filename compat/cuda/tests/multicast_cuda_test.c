@@ -4,6 +4,7 @@
 
 #include "compat/cuda/core/multicast.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -84,10 +85,17 @@ static void expect_none(CUdeviceptr p, size_t bytes, const char *part)
     if (!why || !strstr(why, part)) fail_msg("\"%s\", not \"%s\"", why ? why : "copies", part);
 }
 
-static void expect_words(const char *address, const char *part)
+/* An access there is a fault, which has a reason. */
+static void expect_fault(const char *address, const char *part)
 {
     const char *why = kl_cuda_multicast_explain(address);
+    int ends[2];
 
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(write(ends[1], address, 1), -1);
+    assert_int_equal(errno, EFAULT);
+    close(ends[0]);
+    close(ends[1]);
     if (!why || !strstr(why, part)) fail_msg("\"%s\", not \"%s\"", why ? why : "nothing", part);
 }
 
@@ -150,9 +158,8 @@ static void objects_have_sizes_and_teams(void **state)
 static void bindings_are_checked(void **state)
 {
     CUmemGenericAllocationHandle object = team_of(2, 4 * unit), memory, other, own, host;
-    CUmemAllocationProp of_host = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                   .requestedHandleTypes = FD,
-                                   .location = {CU_MEM_LOCATION_TYPE_HOST, 0}};
+    CUmemAllocationProp of_host = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD, .location = {CU_MEM_LOCATION_TYPE_HOST, 0}};
 
     (void)state;
     OK(cudaSetDevice(0));
@@ -215,8 +222,8 @@ static void an_address_has_the_copies_of_all_devices(void **state)
     assert_int_equal(*copy_of(p + unit + 32, 1), 6);
     *copy_of(p + unit + 48, 1) = 7;
     assert_int_equal(bytes_at(own[1])[48], 7);
-    expect_words(copy_of(p + 16, 1), "where no memory of device 3 is bound");
-    expect_words(bytes_at(p), "which only multimem instructions may access");
+    expect_fault(copy_of(p + 16, 1), "where no memory of device 3 is bound");
+    expect_fault(bytes_at(p), "which only multimem instructions may access");
     assert_null(kl_cuda_multicast_explain(bytes_at(own[0])));
     expect_none(p + 2 * unit - 16, 32, "beyond the end");
     expect_none(own[0], 16, "without a multicast object");
@@ -224,9 +231,10 @@ static void an_address_has_the_copies_of_all_devices(void **state)
     FAILS(cudaErrorInvalidValue, cudaMemcpy(bytes_at(p), bytes_at(own[0]), 16, cudaMemcpyDeviceToDevice));
     FAILS(cudaErrorInvalidValue, cudaMemcpy(bytes_at(own[0]), bytes_at(p), 16, cudaMemcpyDeviceToDevice));
     (void)cudaGetLastError();
+    assert_int_equal(cuStreamWriteValue32(NULL, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
 
     CU(cuMulticastUnbind(object, 3, unit, unit));
-    expect_words(copy_of(p + unit, 1), "where no memory of device 3 is bound");
+    expect_fault(copy_of(p + unit, 1), "where no memory of device 3 is bound");
     assert_int_equal(bytes_at(own[1])[48], 7); /* the memory is still there */
     displace(own[0], 2 * unit);
     CU(cuMemRelease(memory[0]));
@@ -292,7 +300,7 @@ static void a_process_can_open_its_object_twice(void **state)
     *copy_of(p, 0) = 3;
     CU(cuMulticastUnbind(again, 2, 0, unit));
     assert_int_equal(free_bytes(2), before + unit);
-    expect_words(copy_of(p, 0), "where no memory of device 2 is bound");
+    expect_fault(copy_of(p, 0), "where no memory of device 2 is bound");
     displace(p, unit);
     CU(cuMemRelease(again));
     CU(cuMemRelease(object));
@@ -473,7 +481,7 @@ static void a_killed_process_leaves_its_place(void **state)
     assert_int_equal(end(&c), SIGKILL);
     p = place(object, unit, 0);
     snprintf(words, sizeof words, "of device 1 is gone, as process %d has ended", (int)c.pid);
-    expect_words(copy_of(p, 1), words);
+    expect_fault(copy_of(p, 1), words);
     CU(cuMulticastBindMem(object, 0, memory, 0, unit, 0));
     *copy_of(p, 1) = 1;
     displace(p, unit);

@@ -121,7 +121,7 @@ using e5m2x4 = small<e5m2_format, uint8_t, 4>;
 KOLO_MULTIMEM_OPERATION(add, T::add(a, b))
 KOLO_MULTIMEM_OPERATION(min, T::least(a, b))
 KOLO_MULTIMEM_OPERATION(max, T::greatest(a, b))
-KOLO_MULTIMEM_OPERATION(and_, (bits)(a & b))
+KOLO_MULTIMEM_OPERATION(and_, (bits)(a &b))
 KOLO_MULTIMEM_OPERATION(or_, (bits)(a | b))
 KOLO_MULTIMEM_OPERATION(xor_, (bits)(a ^ b))
 #undef KOLO_MULTIMEM_OPERATION

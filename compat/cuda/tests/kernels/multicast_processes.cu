@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <string>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,8 +41,16 @@ __global__ void all_reduce(char *all, char *own, int rank, unsigned round)
     if (threadIdx.x == 0) meet(all, own, 4 * round + 4);
 }
 
-/* One process, with the object. */
-static void run(CUmemGenericAllocationHandle object, int rank)
+/* Both processes are here. */
+static void meet_host(int other)
+{
+    char word = 0;
+
+    EXPECT(write(other, &word, 1) == 1 && read(other, &word, 1) == 1);
+}
+
+/* One process, with the object, and a socket of the other one. */
+static void run(CUmemGenericAllocationHandle object, int rank, int other)
 {
     CUmemGenericAllocationHandle memory = memory_of(rank);
     char *own = place(memory, rank), *all;
@@ -49,12 +58,14 @@ static void run(CUmemGenericAllocationHandle object, int rank)
     CU(cuMulticastAddDevice(object, rank));
     CU(cuMulticastBindMem(object, 0, memory, 0, unit, 0)); /* waits for the other process */
     all = place(object, rank);
+    meet_host(other); /* both have bound their memory */
     for (unsigned round = 0; round < ROUNDS; round++) {
         all_reduce<<<1, 128>>>(all, own, rank, round);
         DONE();
         const std::vector<float> got = fetch<float>(own, COUNT);
         for (int i = 0; i < COUNT; i++) EXPECT(got[(size_t)i] == (float)(2 * (i + (int)round) + 1000));
     }
+    meet_host(other); /* neither has a kernel that needs it */
     displace(all);
     CU(cuMulticastUnbind(object, rank, 0, unit));
     displace(own);
@@ -69,37 +80,40 @@ static void begin(int rank)
     CUDA(cudaFree(nullptr));
 }
 
-static int second(int fd)
+static int second(int fd, int other)
 {
     CUmemGenericAllocationHandle object;
 
     begin(1);
     CU(cuMemImportFromShareableHandle(&object, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
     close(fd);
-    run(object, 1);
+    run(object, 1, other);
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    int devices = 0, fd, status;
+    int devices = 0, fd, status, ends[2];
 
     setenv("KOLO_HOST_DEVICES", "4", 0);
     setenv("KOLO_CUDA_MULTICAST", "1", 1);
-    if (argc > 1) return second(std::atoi(argv[1]));
+    if (argc > 2) return second(std::atoi(argv[1]), std::atoi(argv[2]));
     CUDA(cudaGetDeviceCount(&devices));
     if (devices < 2) return 0;
     begin(0);
     CUmemGenericAllocationHandle object = object_of(2);
     CU(cuMemExportToShareableHandle(&fd, object, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     const pid_t child = fork();
     if (!child) {
         fcntl(fd, F_SETFD, 0);
-        execl("/proc/self/exe", argv[0], std::to_string(fd).c_str(), (char *)nullptr);
+        fcntl(ends[1], F_SETFD, 0);
+        execl("/proc/self/exe", argv[0], std::to_string(fd).c_str(), std::to_string(ends[1]).c_str(), (char *)nullptr);
         _exit(99);
     }
     close(fd);
-    run(object, 0);
+    close(ends[1]);
+    run(object, 0, ends[0]);
     EXPECT(waitpid(child, &status, 0) == child && status == 0);
     std::printf("done\n");
     return 0;

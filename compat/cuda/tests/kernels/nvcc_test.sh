@@ -17,8 +17,10 @@ for header in cublas_v2.h curand_kernel.h; do # packages of their own
         exit 77
     fi
 done
+arch=sm_90
+[ "$name" != multicast_bytes ] || arch=sm_100a # which has instructions for numbers of 8 bits
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 for source in "$here/$name.cu" "$here/${name}_more.cu"; do
-    [ ! -f "$source" ] || "$nvcc" -std=c++17 --extended-lambda -arch=sm_90 -ptx "$@" "$source" -o "$scratch/$name.ptx"
+    [ ! -f "$source" ] || "$nvcc" -std=c++17 --extended-lambda -arch=$arch -ptx "$@" "$source" -o "$scratch/$name.ptx"
 done
