@@ -38,8 +38,7 @@ ON_GPU void add_to_all(uint64_t at, uint32_t value)
     asm volatile("multimem.ld_reduce.relaxed.sys.global." operation " %0, [%1];"                                       \
                  : constraint(to)                                                                                      \
                  : "l"(at)                                                                                             \
-                 : "memor"                                                                                             \
-                   "y")
+                 : "memory")
 #define KL_LOAD_32(name, operation)                                                                                    \
     ON_GPU uint4 name(uint64_t at)                                                                                     \
     {                                                                                                                  \
