@@ -6,7 +6,7 @@ set(KOLO_GPU_ARCHITECTURES all CACHE STRING "architectures with machine code in 
 
 set(kolo_gpu_folder ${PROJECT_SOURCE_DIR}/src/coll/gpu)
 set(kolo_gpu_sources)
-foreach(file kernels.cu copy.cuh format.cuh operation.cuh reduce.cuh flags.cuh lines.cuh edges.cuh schedule.cuh job.h flags_job.h rows.h kernels.h)
+foreach(file kernels.cu copy.cuh format.cuh operation.cuh reduce.cuh flags.cuh lines.cuh nvls.cuh edges.cuh schedule.cuh job.h flags_job.h rows.h nvls_job.h kernels.h)
     list(APPEND kolo_gpu_sources ${kolo_gpu_folder}/${file})
 endforeach()
 

@@ -2,21 +2,22 @@
 #include "device/config.h"
 
 static const char *const kinds[] = {"auto", "host", "cuda", NULL};
-static const char *const movers[] = {"auto", "direct", "copy", "lines", "schedule", NULL};
+static const char *const movers[] = {"auto", "direct", "copy", "lines", "schedule", "nvls", NULL};
 static const char *const spins[] = {"0", "1", "auto", NULL};
 
 static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct kl_device_config, devices, "KOLO_DEVICES", KL_OWN, "auto", kinds,
                   "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
-    KL_PARAM_ENUM(
-        struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_HOST_ALIKE, "auto", movers,
-        "data on GPUs move by kernels (direct), copy engines (copy), in lines, or by schedule; auto: what suits each"),
+    KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_HOST_ALIKE, "auto", movers,
+                  "data on GPUs move by kernels (direct), copy engines (copy), in lines, by schedule, or nvls; auto: "
+                  "what suits each"),
     KL_PARAM_ENUM(struct kl_device_config, cuda_spin, "KOLO_CUDA_SPIN", KL_HOST_ALIKE, "0", spins,
                   "1: kernels of GPUs wait for each other, where that is legal; auto: if each process has one GPU"),
     KL_PARAM_SIZE(struct kl_device_config, cuda_lines, "KOLO_CUDA_LINES", KL_HOST_ALIKE, "32K", 1, 1 << 20,
                   "bytes of a rank for another that go in lines, at most, if kernels wait for each other"),
-    KL_PARAM_INT(struct kl_device_config, cuda_threads, "KOLO_CUDA_THREADS", KL_OWN, "0", 64, 512,
-                 "threads of a block that follows a schedule on a GPU; 0: 512, or fewer where more blocks have to fit"),
+    KL_PARAM_INT(
+        struct kl_device_config, cuda_threads, "KOLO_CUDA_THREADS", KL_OWN, "0", 64, 512,
+        "threads of a block that follows a schedule or uses NVLS; 0: 512, or fewer where more blocks have to fit"),
     KL_PARAM_INT(struct kl_device_config, cuda_blocks, "KOLO_CUDA_BLOCKS", KL_OWN, "0", 1, 65535,
                  "thread blocks of a kernel on a GPU, at most; 0: four for each of its processors"),
     KL_PARAM_SIZE(struct kl_device_config, cuda_round, "KOLO_CUDA_ROUND", KL_ALIKE, "64M", 64, (int64_t)1 << 40,

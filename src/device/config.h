@@ -11,7 +11,8 @@ enum kl_cuda_mover {
     KL_CUDA_MOVER_DIRECT,
     KL_CUDA_MOVER_COPY,
     KL_CUDA_MOVER_LINES,
-    KL_CUDA_MOVER_SCHEDULE
+    KL_CUDA_MOVER_SCHEDULE,
+    KL_CUDA_MOVER_NVLS
 };
 enum kl_cuda_spin { KL_CUDA_SPIN_OFF, KL_CUDA_SPIN_ON, KL_CUDA_SPIN_AUTO };
 
@@ -20,7 +21,7 @@ struct kl_device_config {
     int cuda_mover;       /* enum kl_cuda_mover */
     int cuda_spin;        /* enum kl_cuda_spin */
     int64_t cuda_lines;   /* bytes of a message in lines, at most */
-    int64_t cuda_threads; /* of a block that follows a schedule; 0: by the GPU's size */
+    int64_t cuda_threads; /* of a block that follows a schedule, or uses NVLS; 0: by the GPU's size */
     int64_t cuda_blocks;  /* of a kernel, at most; 0: by the GPU's size */
     int64_t cuda_round;   /* bytes of a rank's larger buffer that go over host memory at a time, between hosts */
     int64_t cuda_chunk;   /* bytes of a rank in host memory at a time, between GPUs without P2P */

@@ -69,9 +69,10 @@ static void *run_rank(void *arg)
 /* On GPUs the memory of the stand-in's devices, its executor and the descriptors in which that sleeps, and the memory
  * that aborted communicators shared. An id that some never
  * joined, because they failed before, stays open for a while. */
-enum { GPU_KEEPS = 5 };
+enum { GPU_KEEPS = 6 };
 #define NO_NAME "-" /* nothing has it */
 struct kolo_test_keep kolo_test_keeps[] = {{"/memfd:kolo-cuda-", 64, 0},
+                                           {"/memfd:kolo-cuda ", 64, 0}, /* of NVLS */
                                            {"/memfd:kolo-fifo", SOAK_COMMS, 0},
                                            {"/memfd:kolo-memory", 4 * SOAK_COMMS, 0},
                                            {"kolo-executor", 1, 0},

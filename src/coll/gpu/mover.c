@@ -5,7 +5,7 @@
 static const struct kl_gpu_mover *const movers[] = {
     [KL_CUDA_MOVER_AUTO] = &kl_gpu_mover_direct,       [KL_CUDA_MOVER_DIRECT] = &kl_gpu_mover_direct,
     [KL_CUDA_MOVER_COPY] = &kl_gpu_mover_copy,         [KL_CUDA_MOVER_LINES] = &kl_gpu_mover_lines,
-    [KL_CUDA_MOVER_SCHEDULE] = &kl_gpu_mover_schedule,
+    [KL_CUDA_MOVER_SCHEDULE] = &kl_gpu_mover_schedule, [KL_CUDA_MOVER_NVLS] = &kl_gpu_mover_nvls,
 };
 
 /* A copy engine moves a message as fast as a kernel and leaves the processors to the program; collectives read each buffer

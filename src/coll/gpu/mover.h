@@ -27,6 +27,7 @@ struct kl_gpu_mover {
     const char *name;
     bool (*serves)(const struct kl_gpu_share *share); /* its worker and stream are not set yet */
     ncclResult_t (*move)(const struct kl_gpu_share *share);
+    const char *way; /* for the log, of a mover that meets: where its data go */
     bool meets; /* its kernels wait for those of other GPUs, and use the buffers of own ranks only: each GPU runs one */
     /** In place of `move`, where kernels have to be launched together: all shares of this process, once their streams wait
      * for all that the operation needs. The share's worker is not set. */
@@ -39,9 +40,11 @@ extern const struct kl_gpu_mover kl_gpu_mover_direct;   /* kernels that read and
 extern const struct kl_gpu_mover kl_gpu_mover_copy;     /* copy engines */
 extern const struct kl_gpu_mover kl_gpu_mover_lines;    /* small collectives between GPUs that meet (flags.h) */
 extern const struct kl_gpu_mover kl_gpu_mover_schedule; /* kernels that follow the schedules of host devices */
+extern const struct kl_gpu_mover kl_gpu_mover_nvls;     /* switches reduce, and write to all GPUs (nvls.h) */
 
-/** Where schedules are wanted: say why the operation has none. */
+/** Where schedules, or NVLS, are wanted: say why the operation has none. */
 void kl_gpu_schedule_log_refusal(const struct kl_gpu_share *share);
+void kl_gpu_nvls_log_refusal(const struct kl_gpu_share *share);
 
 /** The team's job, cleared, for kernels of the share; the kernel with that job, in a grid of parts and destinations. */
 struct kl_gpu_job *kl_gpu_job_clear(const struct kl_gpu_share *share);

@@ -77,4 +77,5 @@ static ncclResult_t move(const struct kl_gpu_share *s)
     return launch(s, (enum kl_kernel)(KL_KERNEL_LINES + kl_kernel_of(t)), &j);
 }
 
-const struct kl_gpu_mover kl_gpu_mover_lines = {.name = "lines", .serves = serves, .move = move, .meets = true};
+const struct kl_gpu_mover kl_gpu_mover_lines = {
+    .name = "lines", .serves = serves, .move = move, .meets = true, .way = "in lines"};

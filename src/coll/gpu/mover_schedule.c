@@ -139,4 +139,4 @@ static ncclResult_t prepare(const struct kl_gpu_share *s, bool *there)
 }
 
 const struct kl_gpu_mover kl_gpu_mover_schedule = {
-    .name = "schedule", .serves = serves, .meets = true, .move_all = move_all, .prepare = prepare};
+    .name = "schedule", .serves = serves, .meets = true, .way = "hop by hop", .move_all = move_all, .prepare = prepare};

@@ -6,11 +6,13 @@
 #define NAME(format, operation)          [KL_KERNEL_##format##_##operation] = "kolo_" #format "_" #operation,
 #define LINES_NAME(format, operation)    NAME(lines_##format, operation)
 #define SCHEDULE_NAME(format, operation) NAME(schedule_##format, operation)
-const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(LINES_NAME)
-                                                          KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME)};
+#define NVLS_NAME(format, operation)     NAME(nvls_##format, operation)
+const char *const kl_kernel_names[KL_KERNEL_COUNT] = {KL_KERNELS(NAME) KL_REDUCTION_KERNELS(
+    LINES_NAME) KL_FLAGS_KERNELS(NAME) KL_REDUCTION_KERNELS(SCHEDULE_NAME) KL_NVLS_KERNELS(NVLS_NAME) NAME(nvls, copy)};
 #undef LINES_NAME
 #undef NAME
 #undef SCHEDULE_NAME
+#undef NVLS_NAME
 
 /* Operations of one type: the built-in ones by their numbers, then the others. */
 enum { SCALED = ncclNumOps, BITS, OPERATIONS = BITS + KL_BITS_OPS };
@@ -44,4 +46,15 @@ enum kl_kernel kl_kernel_of(const struct kl_task *t)
                                                          : code;
 
     return (enum kl_kernel)kernels[t->type][operation];
+}
+
+#define NVLS(format, operation) [KL_KERNEL_##format##_##operation] = KL_KERNEL_nvls_##format##_##operation,
+static const uint16_t in_switches[KL_KERNEL_lines_u8_sum] = {KL_NVLS_KERNELS(NVLS)};
+#undef NVLS
+
+enum kl_kernel kl_nvls_kernel_of(const struct kl_task *t)
+{
+    const uint16_t kernel = in_switches[kl_kernel_of(t)];
+
+    return kernel ? (enum kl_kernel)kernel : KL_KERNEL_COUNT;
 }

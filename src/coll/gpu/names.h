@@ -12,4 +12,7 @@ extern const char *const kl_kernel_names[KL_KERNEL_COUNT];
 /** The kernel of a task that reduces; it has been checked (type, operator). */
 enum kl_kernel kl_kernel_of(const struct kl_task *task);
 
+/** The same in switches (NVLS); KL_KERNEL_COUNT: they cannot do it. */
+enum kl_kernel kl_nvls_kernel_of(const struct kl_task *task);
+
 #endif

@@ -4,6 +4,7 @@
 #include "coll/algorithms/algorithms.h"
 #include "coll/gpu/flags.h"
 #include "coll/gpu/names.h"
+#include "coll/gpu/nvls.h"
 
 #include <limits.h>
 
@@ -29,7 +30,7 @@ int kl_gpu_schedule_room(const struct kl_cuda_context *c)
 {
     int room = INT_MAX;
 
-    for (int k = KL_KERNEL_schedule_u8_sum; k < KL_KERNEL_COUNT; k++) {
+    for (int k = KL_KERNEL_schedule_u8_sum; k < KL_KERNEL_SCHEDULES_END; k++) {
         const int blocks = blocks_of(c, (enum kl_kernel)k, LEAST_THREADS);
         if (blocks < room) room = blocks;
     }
@@ -61,6 +62,7 @@ const char *kl_gpu_schedule_refusal(const struct kl_gpu_team *team, const struct
 bool kl_gpu_uses_own_buffers(const struct kl_gpu_team *team, const struct kl_task *t, bool captured)
 {
     if (kl_gpu_lines_fit(team, t, captured)) return true;
+    if (team->nvls && !kl_gpu_nvls_refusal(team, t, captured)) return true;
     return team->schedules && !kl_func_is_message(t->func) && !kl_gpu_schedule_refusal(team, t, captured);
 }
 

@@ -12,7 +12,7 @@
 /** Why kernels cannot follow one; NULL: they can. The same answer in all processes. */
 const char *kl_gpu_schedule_refusal(const struct kl_gpu_team *team, const struct kl_task *task, bool captured);
 
-/** Does each GPU use the buffers of its own ranks only, as all that travels goes through lines or fifos? */
+/** Does each GPU use the buffers of its own ranks only, as all that travels goes through lines, fifos or a multicast object? */
 bool kl_gpu_uses_own_buffers(const struct kl_gpu_team *team, const struct kl_task *task, bool captured);
 
 /** The kernel of a collective. */

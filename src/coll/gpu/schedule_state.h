@@ -50,7 +50,7 @@ struct kl_gpu_schedules {
     uint64_t made;                  /* number of times that memory was filled */
     uint64_t seen[KL_CUDA_DEVICES]; /* the same, when the worker's stream waited for it last */
     /** kl_gpu_schedule_threads: blocks, and 1, by worker, kernel and threads */
-    int32_t fit[KL_CUDA_DEVICES][KL_KERNEL_COUNT - KL_KERNEL_schedule_u8_sum][4];
+    int32_t fit[KL_CUDA_DEVICES][KL_KERNEL_SCHEDULES_END - KL_KERNEL_schedule_u8_sum][4];
     _Atomic uint32_t *stop;
     struct kl_gpu_scheduled worker[KL_CUDA_DEVICES];
     struct kl_gpu_schedules *next; /* among those that wait for their kernels */

@@ -330,8 +330,7 @@ static ncclResult_t run_elsewhere(struct kl_gpu_team *team, struct kl_gpu_share 
 
 static void log_way(const struct kl_gpu_share *s, const struct kl_gpu_mover *mover)
 {
-    const char *at = mover->move_all     ? "hop by hop"
-                     : mover->meets      ? "in lines"
+    const char *at = mover->meets        ? mover->way
                      : s->team->meets    ? "between meetings at flags"
                      : s->team->far      ? "behind words in memory"
                      : is_alone(s->team) ? "alone"
@@ -417,6 +416,7 @@ static void log_refusal(struct kl_gpu_team *team, struct kl_gpu_op *const *op)
     const struct kl_gpu_share s = share_of(team, op, team->nranks);
 
     kl_gpu_schedule_log_refusal(&s);
+    kl_gpu_nvls_log_refusal(&s);
 }
 
 static ncclResult_t run_here(struct kl_gpu_team *team, struct kl_gpu_op **op)

@@ -30,6 +30,7 @@ enum { KL_GPU_ENDS = 64, KL_GPU_UUID = 16 };
 struct kl_gpu_far;
 struct kl_gpu_flags;
 struct kl_gpu_graphs;
+struct kl_gpu_nvls;
 struct kl_gpu_relay;
 struct kl_gpu_schedules;
 
@@ -89,6 +90,7 @@ struct kl_gpu_team {
     struct kl_gpu_graphs *graphs;
     bool apart;                         /* the operation being submitted is in several graphs: graphs.h has its order */
     struct kl_gpu_flags *flags;         /* NULL: kernels of the GPUs do not meet */
+    struct kl_gpu_nvls *nvls;           /* NULL: it is not wanted, or kernels do not meet */
     struct kl_gpu_schedules *schedules; /* NULL: they are not wanted, or cannot be used */
     int leader;                         /* the worker whose stream signals other processes */
     uint64_t capture;                   /* of the last operation */

@@ -6,6 +6,7 @@
 #include "coll/gpu/flags.h"
 #include "coll/gpu/graphs.h"
 #include "coll/gpu/names.h"
+#include "coll/gpu/nvls.h"
 #include "coll/gpu/offers.h"
 #include "coll/gpu/peers.h"
 #include "coll/gpu/relay.h"
@@ -31,6 +32,7 @@ static void free_worker(struct kl_gpu_worker *w)
 static void free_team(struct kl_gpu_team *team)
 {
     kl_gpu_schedules_free(team->schedules, team->failed);
+    kl_gpu_nvls_free(team, team->failed);
     kl_gpu_relay_free(team, team->failed);
     kl_gpu_flags_free(team, team->failed);
     kl_gpu_far_free(team, team->failed);
@@ -186,6 +188,7 @@ static ncclResult_t enable_peers(const struct kl_gpu_team *team)
 /* Boards of processes whose kernels wait for each other. */
 struct boards {
     struct kl_gpu_offers flags, schedules;
+    struct kl_gpu_nvls_board nvls;
 };
 
 /* In kernels, where that is wanted. */
@@ -199,6 +202,8 @@ static ncclResult_t let_meet(struct kl_gpu_team *team, const struct kl_gpu_setup
     if (setup->common && (flags || schedules)) KL_TRY(setup->share(setup->ctx, sizeof *boards, &memory));
     boards = memory;
     if (flags) KL_TRY(kl_gpu_flags_create(team, setup->nprocesses, boards ? &boards->flags : NULL, setup->config));
+    if (flags && kl_gpu_nvls_is_wanted(team))
+        KL_TRY(kl_gpu_nvls_create(team, boards ? &boards->nvls : NULL, setup->config));
     return schedules ? kl_gpu_schedules_create(team, setup, boards ? &boards->schedules : NULL, &team->schedules)
                      : ncclSuccess;
 }

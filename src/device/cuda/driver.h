@@ -78,6 +78,11 @@ enum {
     KL_CU_EVENT_DISABLE_TIMING = 2,
     KL_CU_ACCESS_READ_WRITE = 3,
     KL_CU_LOCATION_DEVICE = 1,
+    KL_CU_MULTICAST = 132,
+    KL_CU_MEMORY_PINNED = 1,
+    KL_CU_HANDLE_DESCRIPTOR = 1,
+    KL_CU_GRANULARITY_MINIMUM = 0,
+    KL_CU_GRANULARITY_RECOMMENDED = 1,
 };
 
 /** Handles that stand for streams, of the current context. */
@@ -86,6 +91,23 @@ enum {
 
 struct kl_cu_location {
     int type, id;
+};
+
+/** Memory apart from its addresses (cuMemCreate), its access, and objects that write to memory of several devices. */
+struct kl_cu_memory_properties {
+    int type, handle_types;
+    struct kl_cu_location location;
+    void *unused;
+    unsigned char flags[8];
+};
+struct kl_cu_access {
+    struct kl_cu_location location;
+    int flags;
+};
+struct kl_cu_multicast_properties {
+    unsigned devices;
+    size_t bytes;
+    unsigned long long handle_types, flags;
 };
 
 /** Memory of another process, as bytes; a number that differs for each allocation, and the flags of functions. */
@@ -158,6 +180,29 @@ enum {
       (kl_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
        unsigned block_z, unsigned shared_bytes, kl_cu_stream stream, void **arguments))                                \
     X(cuMemcpyAsync, 4000, (uint64_t to, uint64_t from, size_t bytes, kl_cu_stream stream))                            \
+    X(cuMemCreate, 10020,                                                                                              \
+      (unsigned long long *handle, size_t bytes, const struct kl_cu_memory_properties *properties,                     \
+       unsigned long long flags))                                                                                      \
+    X(cuMemRelease, 10020, (unsigned long long handle))                                                                \
+    X(cuMemAddressReserve, 10020,                                                                                      \
+      (uint64_t * ptr, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags))                     \
+    X(cuMemAddressFree, 10020, (uint64_t ptr, size_t bytes))                                                           \
+    X(cuMemMap, 10020,                                                                                                 \
+      (uint64_t ptr, size_t bytes, size_t offset, unsigned long long handle, unsigned long long flags))                \
+    X(cuMemUnmap, 10020, (uint64_t ptr, size_t bytes))                                                                 \
+    X(cuMemSetAccess, 10020, (uint64_t ptr, size_t bytes, const struct kl_cu_access *access, size_t n))                \
+    X(cuMemGetAllocationGranularity, 10020,                                                                            \
+      (size_t * bytes, const struct kl_cu_memory_properties *properties, int option))                                  \
+    X(cuMemExportToShareableHandle, 10020, (void *to, unsigned long long handle, int type, unsigned long long flags))  \
+    X(cuMemImportFromShareableHandle, 10020, (unsigned long long *handle, void *from, int type))                       \
+    X(cuMulticastCreate, 12010, (unsigned long long *object, const struct kl_cu_multicast_properties *properties))     \
+    X(cuMulticastAddDevice, 12010, (unsigned long long object, int device))                                            \
+    X(cuMulticastBindMem, 12010,                                                                                       \
+      (unsigned long long object, size_t at, unsigned long long memory, size_t memory_at, size_t bytes,                \
+       unsigned long long flags))                                                                                      \
+    X(cuMulticastUnbind, 12010, (unsigned long long object, int device, size_t at, size_t bytes))                      \
+    X(cuMulticastGetGranularity, 12010,                                                                                \
+      (size_t * bytes, const struct kl_cu_multicast_properties *properties, int option))                               \
     X(cuLibraryLoadData, 12000,                                                                                        \
       (kl_cu_library * library, const void *image, void *jit, void **jit_values, unsigned njit, void *options,         \
        void **values, unsigned noptions))                                                                              \
