@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(KL_FLAGS_THREADS)
 }
 
 #define SCHEDULE(format, operation)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS)                                                       \
+    extern "C" __global__ void __launch_bounds__(KL_JOB_THREADS, 1)                                                    \
         kolo_schedule_##format##_##operation(const __grid_constant__ struct kl_gpu_schedule schedule)                  \
     {                                                                                                                  \
         __shared__ struct board board;                                                                                 \

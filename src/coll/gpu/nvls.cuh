@@ -35,10 +35,8 @@ ON_GPU void add_to_all(uint64_t at, uint32_t value)
 
 /* A unit, whose four or two elements are reduced one by one: vectors are for floats. */
 #define KL_LOAD_ONE(to, at, constraint, operation)                                                                     \
-    asm volatile("multimem.ld_reduce.relaxed.sys.global." operation " %0, [%1];"                                       \
-                 : constraint(to)                                                                                      \
-                 : "l"(at)                                                                                             \
-                 : "memory")
+    asm volatile("multimem.ld_reduce.relaxed.sys.global." operation " %0, [%1];" : constraint(to) : "l"(at) : "memor"  \
+                                                                                                              "y")
 #define KL_LOAD_32(name, operation)                                                                                    \
     ON_GPU uint4 name(uint64_t at)                                                                                     \
     {                                                                                                                  \
