@@ -33,10 +33,11 @@ ON_GPU void add_to_all(uint64_t at, uint32_t value)
     asm volatile("multimem.red.release.sys.global.add.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
+#define KL_LD_REDUCE "multimem.ld_reduce.relaxed.sys.global."
+
 /* A unit, whose four or two elements are reduced one by one: vectors are for floats. */
 #define KL_LOAD_ONE(to, at, constraint, operation)                                                                     \
-    asm volatile("multimem.ld_reduce.relaxed.sys.global." operation " %0, [%1];" : constraint(to) : "l"(at) : "memor"  \
-                                                                                                              "y")
+    asm volatile(KL_LD_REDUCE operation " %0, [%1];" : constraint(to) : "l"(at) : "memory")
 #define KL_LOAD_32(name, operation)                                                                                    \
     ON_GPU uint4 name(uint64_t at)                                                                                     \
     {                                                                                                                  \
@@ -72,6 +73,7 @@ KL_LOAD_64(load_add_f64, double, "=d", "add.f64")
 #undef KL_LOAD_32
 #undef KL_LOAD_64
 #undef KL_LOAD_ONE
+#undef KL_LD_REDUCE
 
 ON_GPU uint4 load_add_f32(uint64_t at)
 {
