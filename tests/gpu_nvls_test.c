@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * gpu_nvls_test.c - collectives over multicast objects (KOLO_CUDA_MOVER=nvls): results, sizes around those of chunks, aborts, and
+ * gpu_nvls_test.c - collectives over multicast objects (KOLO_CUDA_MOVER=nvls): results, sizes around a chunk's, aborts, and
  * the reasons for which operations go another way.
  *
  * Results are compared bit by bit with host devices, and sums of floats with the sum in double: equal where all sums are

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * gpu_rdma_test.c - messages between emulated hosts in memory of GPUs, which a NIC reads and writes itself: the net is
- * tests/plugins/gpu_net.c, whose counts say what it did, or, with the argument "verbs", RDMA over the stand-in for libibverbs.
+ * tests/plugins/gpu_net.c, whose counts are checked, or, with the argument "verbs", RDMA over the stand-in for libibverbs.
  * While such a message is under way the CPU has no access to its memory. Ranks are processes: this program again, with the
  * name of its part.
  */
@@ -128,7 +128,7 @@ static void check(const struct place *p, size_t bytes, int seed)
     free(data);
 }
 
-/* ---- what is expected of the net ---- */
+/* ---- the expected calls of the net ---- */
 
 static bool is_direct(enum gpu_memory_kind kind, size_t bytes, bool sends)
 {
@@ -384,7 +384,7 @@ static bool is_relayed(int to)
     return *setting("TEST_RAILS") && to % 2 != me.rank % 2;
 }
 
-/* All to all by messages: only those of other hosts are the NIC's. */
+/* All to all by messages: only messages to other hosts are the NIC's. */
 static void all(void)
 {
     const size_t bytes = 2 * STEP + 5;

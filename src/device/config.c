@@ -10,7 +10,7 @@ static const struct kl_param rows[] = {
                   "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
     KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_HOST_ALIKE, "auto", movers,
                   "data on GPUs move by kernels (direct), copy engines (copy), in lines, by schedule, or nvls; auto: "
-                  "what suits each"),
+                  "the best for each"),
     KL_PARAM_ENUM(struct kl_device_config, cuda_spin, "KOLO_CUDA_SPIN", KL_HOST_ALIKE, "0", spins,
                   "1: kernels of GPUs wait for each other, where that is legal; auto: if each process has one GPU"),
     KL_PARAM_SIZE(struct kl_device_config, cuda_lines, "KOLO_CUDA_LINES", KL_HOST_ALIKE, "32K", 1, 1 << 20,

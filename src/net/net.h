@@ -56,7 +56,7 @@ struct kl_net_properties {
     const char *pci_path; /* below /sys; NULL: a virtual device */
     uint64_t guid;        /* equal for the ports of one card */
     unsigned memory;      /* bits of enum kl_net_memory */
-    bool flushes;         /* iflush makes what came into memory of a GPU visible to it */
+    bool flushes;         /* iflush makes data that came into memory of a GPU visible to it */
     bool force_flush;     /* and has to, also where the GPU needs none */
     int speed_mbps;
     int port;

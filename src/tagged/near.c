@@ -22,7 +22,7 @@ enum { MAP_MS = 10000, TICK_MS = 1, POLLS = 64, SMALL = 256 /* bytes of a packet
 
 enum out_state {
     OUT_NEW,
-    OUT_MAPPING, /* this process maps it, as it maps those of others: one address for all threads */
+    OUT_MAPPING, /* this process maps it, as it maps other ranks' fifos: one address for all threads */
     OUT_OFFERED,
     OUT_READY,
     OUT_NEVER

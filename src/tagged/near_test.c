@@ -323,7 +323,7 @@ static void step(struct expected *e)
     }
 }
 
-/* Packets of the bootstrap come late, and some are too large for what is left of the fifo. */
+/* Packets of the bootstrap come late, and some are too large for the room that is left in the fifo. */
 static void two_ways_keep_one_order(void **state)
 {
     struct expected e = {.nopen = 0};

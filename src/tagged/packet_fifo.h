@@ -51,7 +51,7 @@ static inline bool kl_packet_fifo_is_empty(struct kl_packet_fifo *fifo)
     return kl_load_relaxed(&fifo->tail) == kl_load_relaxed(&fifo->head);
 }
 
-/** The first packet. False: there is none, or what is there is `*broken`. */
+/** The first packet. False: there is none, or the contents are `*broken`. */
 bool kl_packet_fifo_first(struct kl_packet_fifo *fifo, struct kl_packet *packet, bool *broken);
 void kl_packet_fifo_take(struct kl_packet_fifo *fifo, const struct kl_packet *packet);
 

@@ -136,7 +136,7 @@ static void any_contents_are_safe(void **state)
     assert_true(packets > 1000 && broken_ones > 1000);
 }
 
-/* ---- two threads: no packet stays without a reader, who sleeps unless called ---- */
+/* ---- two threads: no packet stays without a reader, which sleeps unless called ---- */
 
 enum { TURNS = 20000 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * gpu_net.c - a net plugin (v12) for memory of GPUs, the example otherwise. As a NIC, it gets at that by a mapping of its own
- * and never by the program's address, so a test can take the address from the CPU. It counts what it does (gpu_net.h).
+ * and never by the program's address, so a test can take the address from the CPU. It counts its calls (gpu_net.h).
  *
- * GPU_NET: what it takes beside host memory: dmabuf, cuda, both, none. GPU_NET_FLUSH=0: it has no iflush, =always: it wants
+ * GPU_NET: the memory that it takes beside the host's: dmabuf, cuda, both, none. GPU_NET_FLUSH=0: it has no iflush, =always: it wants
  * flushes. When so many bytes of a GPU were posted to be sent, or received, GPU_NET_KILL kills the process; GPU_NET_STOP sends no more of them.
  */
 #define NET_SYMBOL_OF(version) example

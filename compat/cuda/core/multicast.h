@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * multicast.h - multicast objects as a process has them open: what it bound, where it has mapped them, and the copies behind.
+ * multicast.h - multicast objects as a process has them open: its bindings, its maps, and the copies behind them.
  *
  * A mapped object is addresses without memory. Instructions for it (multimem) ask for the copies: the memory bound on each device,
  * also by other processes, which is mapped when it is first asked for, in a window for each device.
@@ -23,7 +23,7 @@ struct kl_cuda_multicast;
 struct kl_cuda_multicast *kl_cuda_multicast_create(unsigned devices, size_t bytes);
 struct kl_cuda_multicast *kl_cuda_multicast_open(int fd);
 
-/** Unbinds what this process bound. Nothing of it may be mapped. */
+/** Undo this process's bindings. Nothing of it may be mapped. */
 void kl_cuda_multicast_close(struct kl_cuda_multicast *object);
 
 struct kl_cuda_table;
@@ -47,7 +47,7 @@ cudaError_t kl_cuda_multicast_map(struct kl_cuda_multicast *object, char *base, 
 void kl_cuda_multicast_allow(const char *base, bool access);
 void kl_cuda_multicast_unmap(const char *base);
 
-/** The copies of some bytes: that of the device with the lowest ordinal is first, the next one `stride` bytes behind it. */
+/** The copies of some bytes: the device with the lowest ordinal has the first one, the next one `stride` bytes behind it. */
 struct kl_cuda_copies {
     char *first;
     size_t stride;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * multicast_setting.h - which devices have multicast: those of sm_90 and newer behind NVSwitches, or as KOLO_CUDA_MULTICAST says.
+ * multicast_setting.h - which devices have multicast: sm_90 and newer behind NVSwitches, or as KOLO_CUDA_MULTICAST says.
  *
  * KOLO_CUDA_MULTICAST=0: none. 1: all. unready: all, but binding memory is error 802, as without a fabric manager.
  * Threads: any.

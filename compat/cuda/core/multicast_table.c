@@ -25,7 +25,7 @@ struct holder {
     int32_t pid, fd;
 };
 
-/* The file. What changes is protected by the lock of its first byte; atomics are also read without it. */
+/* The file. The lock of its first byte protects all that changes; atomics are also read without it. */
 struct file {
     uint64_t magic, bytes, inode;
     uint32_t wanted;        /* devices of a complete team */

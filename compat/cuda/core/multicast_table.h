@@ -47,7 +47,7 @@ cudaError_t kl_cuda_table_add(struct kl_cuda_table *table, int ordinal);
 /** Wait until the team is complete. 401: a process that had opened the object was killed before. */
 cudaError_t kl_cuda_table_wait(struct kl_cuda_table *table);
 
-/** The place of a device among those of a complete team, in the order of ordinals; -1: it is not in it. */
+/** The place of a device in a complete team, in the order of ordinals; -1: it is not in it. */
 int kl_cuda_table_member(const struct kl_cuda_table *table, int ordinal);
 int kl_cuda_table_ordinal(const struct kl_cuda_table *table, unsigned member);
 

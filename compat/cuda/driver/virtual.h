@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * virtual.h - what the handles of cuMemCreate and of cuMulticastCreate have in common, and the memory behind an address.
+ * virtual.h - the common part of the handles of cuMemCreate and of cuMulticastCreate, and the memory behind an address.
  *
  * One lock protects all handles and mappings.
  * Threads: any.

@@ -107,7 +107,7 @@ static const char *order_of(const struct parts *p)
                                                       : "__kolo::ptx::relaxed";
 }
 
-/* Sums of small numbers may have another precision; those of 8 bits have one in any case. */
+/* Sums of small numbers may have another precision; sums of 8 bits have one in any case. */
 static const char *precision_of(const struct parts *p)
 {
     if (strcmp(p->operation->word, "add") != 0) return "";

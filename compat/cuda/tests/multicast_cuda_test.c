@@ -281,7 +281,7 @@ static void access_has_to_be_given(void **state)
     CU(cuMemRelease(memory));
 }
 
-/* Both openings see what either has bound, and either can unbind it. */
+/* Both openings see the bindings of either, and either can unbind it. */
 static void a_process_can_open_its_object_twice(void **state)
 {
     CUmemGenericAllocationHandle object = team_of(1, unit), memory = memory_of(2, unit, FD), again;
@@ -415,7 +415,7 @@ static CUmemGenericAllocationHandle import(int fd)
     return object;
 }
 
-/* The second process: its device, its memory, and a look at that of the first one. */
+/* The second process: its device, its memory, and a look at the first one's. */
 static int be_member(int fd, int from, int to)
 {
     CU(cuInit(0));
@@ -463,7 +463,7 @@ static void processes_share_an_object(void **state)
     CU(cuMemRelease(object));
 }
 
-/* What was mapped stays; what was not is gone, and another process may take the place. */
+/* Mapped memory stays; the rest is gone, and another process may take the place. */
 static void a_killed_process_leaves_its_place(void **state)
 {
     CUmemGenericAllocationHandle object = team_of(2, unit), memory = memory_of(1, unit, FD);

@@ -66,7 +66,7 @@
     X(flags, meet)
 
 /* Reductions that switches do (NVLS), and a copy: kolo_nvls_FORMAT_OPERATION, with a kl_nvls_job (nvls_job.h). Integers of 8
- * bits have those of bits alone; floats of 16 bits no minimum and maximum, which would treat NaN in another way. */
+ * bits have operations on bits alone; floats of 16 bits no minimum and maximum, which would treat NaN in another way. */
 #define KL_NVLS_BITS(X, format)                                                                                        \
     X(format, bits_and)                                                                                                \
     X(format, bits_or)                                                                                                 \

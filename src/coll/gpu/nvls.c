@@ -302,7 +302,8 @@ static ncclResult_t say_bound(struct making *m, int worker, const struct kl_cuda
 
     (void)worker;
     (void)c;
-    if (kl_fetch_add_acq_rel(&m->board->bound, 1) + 1 == (uint32_t)m->team->nworkers) /* pairs with those of others */
+    if (kl_fetch_add_acq_rel(&m->board->bound, 1) + 1 ==
+        (uint32_t)m->team->nworkers) /* pairs with the other processes' */
         (void)kl_cas_acq_rel(&m->board->outcome, &undecided, WORKS);
     return ncclSuccess;
 }
@@ -320,7 +321,7 @@ static ncclResult_t make(struct making *m)
     return for_own(m, say_bound);
 }
 
-/* Also what was made in part. No kernel uses it. */
+/* Also parts of one that was not completed. No kernel uses it. */
 static void unmake(const struct kl_gpu_team *team, struct kl_gpu_nvls *n)
 {
     const struct kl_cuda_driver *d = team->worker[team->leader].context->driver;
@@ -429,7 +430,7 @@ static bool all_are_quiet(const struct kl_gpu_team *team)
     return quiet;
 }
 
-/* Kernels of this process have ended; false: those of others may still use its memory, so it stays. */
+/* Kernels of this process have ended; false: other processes' may still use its memory, so it stays. */
 static bool await_others(const struct kl_gpu_team *team)
 {
     const uint64_t deadline = kl_deadline_in_ms(KL_GPU_PEERS_MS);
@@ -441,7 +442,7 @@ static bool await_others(const struct kl_gpu_team *team)
     return true;
 }
 
-/* After a failure kernels may still run; those of other processes cannot be seen. */
+/* After a failure kernels may still run; other processes' cannot be seen. */
 static bool has_ended(const struct kl_gpu_team *team)
 {
     for (int w = 0; w < team->nworkers; w++)

@@ -3,9 +3,9 @@
  * nvls.cuh - collectives over a multicast object: contributions are copied to the GPU's own copy of a room, and switches
  * reduce them; or switches write them to all copies (nvls_job.h).
  *
- * Results: of integers, and minima and maxima, are those of reduce.cuh. Sums of floats are added in the switch's order; of
+ * Results: of integers, and minima and maxima, are reduce.cuh's. Sums of floats are added in the switch's order; of
  *          16 bits in 32 bits, and rounded once. NaNs are the positive quiet one.
- * Order:   multimem accesses to data are relaxed. A block's accesses before a meeting come before those of all blocks
+ * Order:   multimem accesses to data are relaxed. A block's accesses before a meeting come before all blocks' accesses
  *          behind it: __syncthreads, thread 0 adds to the counters with release, another GPU's thread 0 loads its own with
  *          acquire, __syncthreads. Two addresses of one memory, as here of a copy and of all copies, need a proxy fence
  *          (fence.proxy.alias) in between: each thread has one in front of the release, and one behind the acquire.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * nvls.h - a multicast object of a team's GPUs, with memory of each that is bound to it: kernels write to all copies at
- * once, and NVLink's switches reduce what is in them (NVLS; nvls_job.h).
+ * once, and NVLink's switches reduce their contents (NVLS; nvls_job.h).
  *
  * Legal:   each GPU has one rank, and kernels of the GPUs meet (flags.h), whose stop word ends these, too.
  * Make:    with the communicator. A process makes the object, and the others import it by a descriptor. All processes add
@@ -57,7 +57,7 @@ bool kl_gpu_nvls_is_wanted(const struct kl_gpu_team *team);
 ncclResult_t kl_gpu_nvls_create(struct kl_gpu_team *team, struct kl_gpu_nvls_board *board,
                                 const struct kl_device_config *config);
 
-/** Unless the team has `failed`, this process's kernels have ended, and it waits, with a limit, for those of others. Memory that
+/** Unless the team has `failed`, this process's kernels have ended, and it waits, with a limit, for the others'. Memory that
  * kernels may still use stays until the process ends. */
 void kl_gpu_nvls_free(struct kl_gpu_team *team, bool failed);
 

@@ -4,7 +4,7 @@
  *
  * Memory:   each GPU has a copy of a *set*, at the same place of the object: counters, then rooms for data. A kernel uses
  *           its own copy by ordinary accesses, and all copies at once by multimem accesses: a store writes to all, a load
- *           reduces what is in all.
+ *           reduces the contents of all.
  * Meetings: block b of each GPU meets the blocks b of the others: each adds 1 to the block's counter in all copies, and
  *           waits until its own copy shows that all have. Meetings are counted over all operations (*epochs*, in a
  *           circle), by each GPU in its own copy; a counter is `ranks` times its block's epoch.

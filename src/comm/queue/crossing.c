@@ -97,7 +97,7 @@ static void end_serving(struct kl_crossing *x, bool failed)
     kl_stream_wait(x->engine, x->served + 1);
 }
 
-/* What a NIC was told to move of a failed communicator is given up by the engine's work. */
+/* The engine's work gives up the transfers of a failed communicator that a NIC has begun. */
 static void await_nics(struct kl_crossing *x)
 {
     if (x->engine && x->gate && kl_load_seq_cst(&x->gate->held)) kl_stream_wait(x->engine, x->queued);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * rdma.h - memory of GPUs that NICs read and write themselves (GPUDirect RDMA): which memory, by which name a NIC gets it,
- * and what makes data that came from a NIC visible to the GPU.
+ * and the flush that makes data from a NIC visible to the GPU.
  *
  * A NIC knows memory by its address, with nvidia_peermem loaded, or by a DMA-BUF. The program may free memory, and get
  * its address again with other memory behind it: `id` tells them apart.
@@ -23,10 +23,10 @@ struct kl_cuda_region {
     bool by_address; /* CUDA gives its pages to NICs that ask for the address */
 };
 
-/** What a GPU can do. */
+/** The abilities of a GPU. */
 struct kl_cuda_rdma {
     bool by_address, by_dma_buf; /* how NICs reach its memory */
-    bool ordered;                /* what a NIC has written is visible to its streams without a flush */
+    bool ordered;                /* a NIC's writes are visible to its streams without a flush */
     bool can_flush;              /* kl_cuda_flush works */
 };
 
@@ -44,7 +44,7 @@ int kl_cuda_region_export(const struct kl_cuda_region *region);
 /** Before a NIC uses it: let copies that the program waits for have ended in its memory. */
 void kl_cuda_region_synchronise(const struct kl_cuda_region *region);
 
-/** What NICs have written before is visible to the device afterwards. */
+/** Earlier writes of NICs are visible to the device afterwards. */
 ncclResult_t kl_cuda_flush(int device);
 
 #endif

@@ -184,7 +184,7 @@ static ncclResult_t dereg_mr(void *connection, void *mr)
     return ncclSuccess;
 }
 
-/* CUDA flushes what has come to memory of GPUs (cuFlushGPUDirectRDMAWrites). */
+/* CUDA flushes data in memory of GPUs (cuFlushGPUDirectRDMAWrites). */
 static ncclResult_t iflush(void *recv, int n, const struct kl_net_recv *recvs, void **request)
 {
     (void)recv, (void)n, (void)recvs;

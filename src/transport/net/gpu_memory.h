@@ -16,7 +16,7 @@
 
 enum { KL_NET_GPU_REGIONS = 32 };
 
-/** What makes received data visible to the GPU. */
+/** The flush that makes received data visible to the GPU. */
 enum kl_net_flush { KL_NET_FLUSH_NONE, KL_NET_FLUSH_BY_NET, KL_NET_FLUSH_BY_CUDA };
 
 /** How a NIC gets at memory of a rank's GPU. */

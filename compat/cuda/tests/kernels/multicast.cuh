@@ -199,7 +199,7 @@ template <class T, class F> auto fold(F f)
     };
 }
 
-/** The lanes of an element by themselves: f gets those of two elements, or of all devices. */
+/** The lanes of an element by themselves: f gets the lanes of two elements, or of all devices. */
 template <class Code, class T, class F> auto lanes(F f)
 {
     return [f](T a, T b) {
