@@ -19,6 +19,7 @@
 #include "device/host/redop.h"
 #include "include/kolo.h"
 #include "include/nccl.h"
+#include "tests/gpu_call.h"
 #include "tests/gpu_data.h"
 #include "tests/hang.h"
 
@@ -36,9 +37,6 @@
 enum { RANKS = 8, ARENA = 700000, GUARD = 64, ARGUMENTS = 8 };
 
 /* ---- cases ---- */
-
-enum func { ALL_REDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALL_GATHER, FUNCS };
-enum { PREMUL_HOST = ncclNumOps, PREMUL_DEVICE, BITS, OPS = BITS + KL_BITS_OPS };
 
 struct tcase {
     enum func func;
@@ -398,46 +396,14 @@ static void prepare(struct rank *r, const struct tcase *c)
     leave(r);
 }
 
-static ncclRedOp_t op_of(struct rank *r, const struct tcase *c)
-{
-    ncclRedOp_t op = (ncclRedOp_t)c->op;
-
-    if (c->op >= BITS) return (ncclRedOp_t)(koloBitAnd + c->op - BITS);
-    if (c->op == PREMUL_HOST)
-        assert_int_equal(ncclRedOpCreatePreMulSum(&op, r->factor, c->type, ncclScalarHostImmediate, r->comm),
-                         ncclSuccess);
-    if (c->op == PREMUL_DEVICE)
-        assert_int_equal(ncclRedOpCreatePreMulSum(&op, address(r->scalar), c->type, ncclScalarDevice, r->comm),
-                         ncclSuccess);
-    return op;
-}
-
-static ncclResult_t call(struct rank *r, const struct tcase *c, ncclRedOp_t op)
-{
-    const void *send = address(send_of(r, c));
-    void *recv = address(recv_of(r, c));
-
-    switch (c->func) {
-    case ALL_REDUCE:
-        return ncclAllReduce(send, recv, c->count, c->type, op, r->comm, r->stream);
-    case REDUCE:
-        return ncclReduce(send, recv, c->count, c->type, op, c->root, r->comm, r->stream);
-    case REDUCE_SCATTER:
-        return ncclReduceScatter(send, recv, c->count, c->type, op, r->comm, r->stream);
-    case BROADCAST:
-        return ncclBroadcast(send, recv, c->count, c->type, c->root, r->comm, r->stream);
-    default:
-        return ncclAllGather(send, recv, c->count, c->type, r->comm, r->stream);
-    }
-}
-
 static void issue(struct rank *r, const struct tcase *c)
 {
     enter(r);
-    const ncclRedOp_t op = op_of(r, c);
-    const ncclResult_t rc = call(r, c, op);
+    const ncclRedOp_t op = gpu_op(c->op, c->type, r->factor, address(r->scalar), r->comm);
+    const ncclResult_t rc = gpu_call(c->func, address(send_of(r, c)), address(recv_of(r, c)), c->count, c->type, op,
+                                     c->root, r->comm, r->stream);
     if (rc) fail_msg("function %d of rank %d: %s", (int)c->func, r->rank, ncclGetLastError(r->comm));
-    if (c->op == PREMUL_HOST || c->op == PREMUL_DEVICE) assert_int_equal(ncclRedOpDestroy(op, r->comm), ncclSuccess);
+    gpu_drop_op(c->op, op, r->comm);
     leave(r);
 }
 

@@ -8,9 +8,9 @@ static const char *const spins[] = {"0", "1", "auto", NULL};
 static const struct kl_param rows[] = {
     KL_PARAM_ENUM(struct kl_device_config, devices, "KOLO_DEVICES", KL_OWN, "auto", kinds,
                   "devices of this process: host, CPUs; cuda, GPUs; auto, GPUs if the program uses CUDA already"),
-    KL_PARAM_ENUM(struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_HOST_ALIKE, "auto", movers,
-                  "data on GPUs move by kernels (direct), copy engines (copy), in lines, by schedule, or nvls; auto: "
-                  "the best for each"),
+    KL_PARAM_ENUM(
+        struct kl_device_config, cuda_mover, "KOLO_CUDA_MOVER", KL_HOST_ALIKE, "auto", movers,
+        "data on GPUs move by kernels (direct), copy engines, lines, a schedule or nvls; auto: the best for each"),
     KL_PARAM_ENUM(struct kl_device_config, cuda_spin, "KOLO_CUDA_SPIN", KL_HOST_ALIKE, "0", spins,
                   "1: kernels of GPUs wait for each other, where that is legal; auto: if each process has one GPU"),
     KL_PARAM_SIZE(struct kl_device_config, cuda_lines, "KOLO_CUDA_LINES", KL_HOST_ALIKE, "32K", 1, 1 << 20,
