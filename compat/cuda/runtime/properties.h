@@ -46,6 +46,8 @@
         (p)->managedMemory = (p)->concurrentManagedAccess = (p)->computePreemptionSupported = 1;                       \
         (p)->canUseHostPointerForRegisteredMem = (p)->cooperativeLaunch = (p)->hostRegisterSupported = 1;              \
         (p)->hostRegisterReadOnlySupported = (p)->memoryPoolsSupported = (p)->ipcEventSupported = 1;                   \
+        (p)->gpuDirectRDMASupported = 1;                                                                               \
+        (p)->gpuDirectRDMAFlushWritesOptions = 1; /* by the host: cuFlushGPUDirectRDMAWrites */                        \
         (p)->memoryPoolSupportedHandleTypes = cudaMemHandleTypePosixFileDescriptor;                                    \
     } while (0)
 

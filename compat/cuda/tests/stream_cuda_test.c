@@ -462,6 +462,7 @@ static void attributes_and_properties_agree(void **state)
         {cudaDevAttrCooperativeLaunch, room.p.cooperativeLaunch},
         {cudaDevAttrMemoryPoolsSupported, room.p.memoryPoolsSupported},
         {cudaDevAttrGPUDirectRDMASupported, room.p.gpuDirectRDMASupported},
+        {cudaDevAttrGPUDirectRDMAFlushWritesOptions, (long)room.p.gpuDirectRDMAFlushWritesOptions},
         {cudaDevAttrIpcEventSupport, room.p.ipcEventSupported},
         {cudaDevAttrMemoryPoolSupportedHandleTypes, (int)room.p.memoryPoolSupportedHandleTypes},
         {cudaDevAttrClusterLaunch, room.p.clusterLaunch},
