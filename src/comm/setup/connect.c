@@ -123,17 +123,14 @@ static bool may_relay(ncclComm_t comm, int sender, int relay)
 
 /* ---- messages in memory of GPUs ---- */
 
-/* Does the plan let the NIC at the rank's GPU, and does the machine need a flush, whatever the GPU says? */
-static ncclResult_t ask_plan_for_rdma(ncclComm_t comm, int net, bool sends, bool *allowed, bool *flush)
+/* Does the plan let the NIC at the rank's GPU, and want a flush? */
+static ncclResult_t ask_plan_for_rdma(ncclComm_t comm, int net, bool sends, bool *allowed, enum kl_flush *wanted)
 {
-    enum kl_flush wanted;
     struct kl_gdr gdr;
 
     KL_TRY(kl_topo_gdr(comm->topo, comm->rank, net, sends, &gdr));
-    KL_TRY(kl_topo_need_flush(comm->topo, comm->rank, net, &wanted));
     *allowed = gdr.mode != KL_GDR_OFF && gdr.rank == comm->rank;
-    *flush = comm->topo->options.net_force_flush || wanted == KL_FLUSH_C2C;
-    return ncclSuccess;
+    return kl_topo_need_flush(comm->topo, comm->rank, net, wanted);
 }
 
 static unsigned memory_of(const struct kl_net_properties *nic, const struct kl_cuda_rdma *gpu)
@@ -147,12 +144,20 @@ static unsigned memory_of(const struct kl_net_properties *nic, const struct kl_c
     return memory;
 }
 
+/* The GPU's own ordering of a NIC's writes counts, unless the NIC, a setting or the way over C2C asks for a flush. */
+static bool needs_flush(const ncclComm_t comm, enum kl_flush wanted, const struct kl_net_properties *nic,
+                        const struct kl_cuda_rdma *gpu)
+{
+    if (nic->force_flush || comm->topo->options.net_force_flush || wanted == KL_FLUSH_C2C) return true;
+    return wanted != KL_FLUSH_NONE && !gpu->ordered;
+}
+
 /* False: nothing makes received data visible. */
-static bool find_flush(const struct kl_net_properties *nic, const struct kl_cuda_rdma *gpu, bool forced,
+static bool find_flush(const struct kl_net_properties *nic, const struct kl_cuda_rdma *gpu, bool needed,
                        enum kl_net_flush *flush)
 {
     *flush = KL_NET_FLUSH_NONE;
-    if (gpu->ordered && !forced && !nic->force_flush) return true;
+    if (!needed) return true;
     *flush = nic->flushes ? KL_NET_FLUSH_BY_NET : KL_NET_FLUSH_BY_CUDA;
     return nic->flushes || gpu->can_flush;
 }
@@ -162,13 +167,15 @@ static ncclResult_t find_reach(ncclComm_t comm, struct planned plan, bool sends,
     struct kl_net_properties nic;
     struct kl_cuda_rdma gpu;
     enum kl_net_flush flush;
-    bool allowed, forced;
+    enum kl_flush wanted;
+    bool allowed;
 
-    KL_TRY(ask_plan_for_rdma(comm, plan.net, sends, &allowed, &forced));
+    KL_TRY(ask_plan_for_rdma(comm, plan.net, sends, &allowed, &wanted));
     KL_TRY(comm->net->properties(device_of(comm, plan), &nic));
     KL_TRY(kl_cuda_rdma_of(comm->device, &gpu));
     const unsigned memory = memory_of(&nic, &gpu);
-    if (!allowed || !memory || (!find_flush(&nic, &gpu, forced, &flush) && !sends)) return ncclSuccess;
+    const bool visible = find_flush(&nic, &gpu, needs_flush(comm, wanted, &nic, &gpu), &flush);
+    if (!allowed || !memory || (!visible && !sends)) return ncclSuccess;
     *reach = (struct kl_net_reach){.memory = memory, .flush = flush, .device = comm->device};
     return ncclSuccess;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { ORDERED_FROM_MAJOR = 9 }; /* compute capability from which NCCL does not flush */
 enum { POINTER, MANAGED, ORDINAL, LEGACY, START, BYTES, CAPABLE, ID, ATTRIBUTES };
 
 static int attribute(const struct kl_cuda_driver *driver, int device, int which)
@@ -24,8 +23,7 @@ ncclResult_t kl_cuda_rdma_of(int ordinal, struct kl_cuda_rdma *rdma)
     *rdma = (struct kl_cuda_rdma){
         .by_address = attribute(driver, device, KL_CU_GPU_DIRECT_RDMA),
         .by_dma_buf = attribute(driver, device, KL_CU_DMA_BUF),
-        .ordered = attribute(driver, device, KL_CU_RDMA_WRITES_ORDERING) >= KL_CU_WRITES_TO_OWNER ||
-                   attribute(driver, device, KL_CU_CAPABILITY_MAJOR) >= ORDERED_FROM_MAJOR,
+        .ordered = attribute(driver, device, KL_CU_RDMA_WRITES_ORDERING) >= KL_CU_WRITES_TO_OWNER,
         .can_flush = attribute(driver, device, KL_CU_RDMA_FLUSH_OPTIONS) & KL_CU_FLUSH_BY_HOST,
     };
     return ncclSuccess;
